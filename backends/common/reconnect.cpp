@@ -24,6 +24,16 @@ bool is_final_refusal(const Failure& why) noexcept {
   return why.code != errc::unavailable && why.code != errc::ambiguous;
 }
 
+Failure combined(const std::vector<Failure>& failures) {
+  Failure all{errc::unavailable, ""};
+  if (std::ranges::all_of(failures, is_final_refusal)) all.code = failures.front().code;
+  for (const Failure& each : failures) {
+    if (all.detail.find(each.detail) != std::string::npos) continue;  // another address of that host
+    all.detail += (all.detail.empty() ? "" : "; ") + each.detail;
+  }
+  return all;
+}
+
 Reconnect::Reconnect(Executor& executor, Rules rules, std::function<void()> connect)
     : executor_(executor),
       rules_(rules),

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <functional>
 #include <string_view>
+#include <vector>
 
 #include <dlock/error.hpp>
 #include <dlock/spi/backoff.hpp>
@@ -92,5 +93,7 @@ class Reconnect {
 
 // Whether trying again by itself would change nothing: the failure is neither errc::unavailable nor errc::ambiguous.
 [[nodiscard]] bool is_final_refusal(const Failure& why) noexcept;
+// One failure for several hosts or addresses: final only if each of them refused.
+[[nodiscard]] Failure combined(const std::vector<Failure>& failures);
 
 }  // namespace dlock::common

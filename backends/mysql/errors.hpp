@@ -32,14 +32,14 @@ class MysqlDialect final : public sql::Dialect {
 
   [[nodiscard]] const char* service() const noexcept override { return "MySQL"; }
   [[nodiscard]] const char* heartbeat() const noexcept override { return "DO 0"; }
-  [[nodiscard]] sql::Meaning meaning_of(const sql::Outcome& outcome) const noexcept override;
-  [[nodiscard]] Failure failure_of(const sql::Outcome& outcome) const override;
-  [[nodiscard]] bool may_be_ones_fault(const sql::Outcome& outcome) const noexcept override;
   [[nodiscard]] bool is_end_of_patience(const sql::Outcome& outcome) const noexcept override;
   [[nodiscard]] bool is_about_a_full_server(const Failure& why) const noexcept override;
   [[nodiscard]] std::optional<Failure> unfit_for_locks(const sql::ServerInfo& server) const override;
 
  private:
+  [[nodiscard]] std::optional<sql::Meaning> find(std::string_view server_code) const noexcept override;
+  [[nodiscard]] std::string advice(std::string_view server_code) const override;
+
   const Options& options_;
 };
 

@@ -1,74 +1,94 @@
 #include "backends/mysql/mysql_backend.hpp"
 
-#include <optional>
 #include <utility>
 
+#include "backends/common/sql/database_backend.hpp"
+#include "backends/mysql/administration/diagnosis.hpp"
+#include "backends/mysql/administration/inspection.hpp"
 #include "backends/mysql/client/libmariadb_connection.hpp"
-#include "backends/mysql/locks.hpp"
+#include "backends/mysql/errors.hpp"
+#include "backends/mysql/rows/turnstile.hpp"
+#include "backends/mysql/sql/layout.hpp"
+#include "backends/mysql/sql/row_commands.hpp"
+#include "backends/mysql/sql/session_statements.hpp"
+#include "util/names.hpp"
 
 namespace dlock::mysql {
 
 namespace {
 
-std::unique_ptr<Backend> make_locks(const sql::Services& services, const Options& options, Inspection& inspection) {
-  if (!lives_in_sessions(options.strategy)) return make_row_locks(services, options, LockKind::lock);
-  auto locks = make_session_locks(services, options);
-  inspection.count_also(
-      [made = locks.get()](LockKind kind, const std::string& name) { return made->waiting_here(kind, name); });
-  return locks;
-}
+class MysqlDatabase final : public sql::Database {
+ public:
+  MysqlDatabase(Options options, OpenConnection open)
+      : options_(std::move(options)), dialect_(options_), open_(std::move(open)) {}
+
+  [[nodiscard]] const sql::DatabaseOptions& options() const noexcept override { return options_; }
+  [[nodiscard]] const sql::Dialect& dialect() const noexcept override { return dialect_; }
+  [[nodiscard]] std::unique_ptr<sql::Connection> connect(Executor& executor, const sql::Purpose& purpose,
+                                                         sql::Connection::Listener& listener) const override {
+    return open_(executor, options_, purpose, listener);
+  }
+  [[nodiscard]] std::string schema_in_words() const override { return util::quoted(options_.schema); }
+  [[nodiscard]] std::unique_ptr<sql::SchemaSteps> schema_steps() const override {
+    return mysql::schema_steps(options_.schema);
+  }
+  [[nodiscard]] std::unique_ptr<sql::Inspection> inspection(sql::Commands& commands) const override {
+    return mysql::inspection(commands, options_);
+  }
+  void diagnose(sql::Commands& commands, Backend::Handler<std::vector<Finding>> done) const override {
+    mysql::diagnose(commands, options_, std::move(done));
+  }
+
+  // Waiters of plain locks and elections stand in the server's queue (Turnstile); those of read-write locks and
+  // semaphores poll.
+  [[nodiscard]] std::unique_ptr<sql::RowLocks> row_locks(const sql::Services& services, Capabilities capabilities,
+                                                         LockKind kind) const override {
+    const bool optimistic = options_.strategy == Strategy::optimistic;
+    const bool wakes = capabilities.wakes_waiters;
+    complete(capabilities);
+    capabilities.fair = capabilities.wakes_one = wakes;
+    auto rows = std::make_unique<RowCommands>(
+        options_.schema, kind, optimistic,
+        [&commands = services.commands, wakes] { return wakes && !commands.server().pooled; });
+    sql::RowLocks::MakeWaker turnstile;
+    if (wakes && rows->has_bells()) {
+      turnstile = [services, max_places = options_.max_connections](const sql::RowStore& store) {
+        return std::make_unique<Turnstile>(services, static_cast<const RowCommands&>(store), max_places);
+      };
+    }
+    return std::make_unique<sql::RowLocks>(services, capabilities, optimistic, std::move(rows), turnstile);
+  }
+
+  [[nodiscard]] std::unique_ptr<sql::SessionLocks> session_locks(const sql::Services& services,
+                                                                 Capabilities capabilities) const override {
+    complete(capabilities);
+    capabilities.min_lease = shortest_session_lease;
+    auto dialect = options_.strategy == Strategy::named
+                       ? named_dialect(options_.schema, options_.verbatim_keys ? KeyNames::verbatim : KeyNames::sha256)
+                       : for_update_dialect(options_.schema);
+    return std::make_unique<sql::SessionLocks>(services, capabilities, options_.max_connections, std::move(dialect));
+  }
+
+ private:
+  static void complete(Capabilities& capabilities) {
+    capabilities.backend = "mysql";
+    capabilities.one_waiter_per_client = capabilities.sharers_poll = true;
+    capabilities.close_on_exec = false;  // libmariadb sets the flag once the socket is connected, not before
+  }
+
+  const Options options_;
+  const MysqlDialect dialect_;
+  const OpenConnection open_;
+};
 
 }  // namespace
 
-MysqlBackend::MysqlBackend(BackendHost& host, Options options, OpenConnection open)
-    : options_(std::move(options)),
-      dialect_(options_),
-      full_(host.executor()),
-      dialling_{.dialect = dialect_,
-                .connections =
-                    [this, open = std::move(open)](Executor& executor, const sql::Purpose& purpose,
-                                                   sql::Connection::Listener& listener) {
-                      return open(executor, options_, purpose, listener);
-                    },
-                .connect_timeout = options_.connect_timeout,
-                .response_timeout = options_.response_timeout,
-                .endpoint = options_.endpoint(),
-                .full = &full_},
-      schema_(host.executor(), options_, dialling_),
-      set_up_([this](TimePoint deadline, std::function<void(std::optional<Failure>)> done) {
-        schema_.initialize(deadline, [done = std::move(done)](const Result<Schema::Made>& made) {
-          done(made.ok() ? std::nullopt : std::optional(made.failure()));
-        });
-      }),
-      news_(host, !lives_in_sessions(options_.strategy)),
-      commands_news_(news_),
-      commands_(host.executor(), dialling_, set_up_, commands_news_),
-      inspection_(commands_, options_),
-      services_{host, dialling_, commands_, set_up_},
-      locks_(make_locks(services_, options_, inspection_)) {}
-
-MysqlBackend::~MysqlBackend() = default;
-
-Backend& MysqlBackend::locks(LockKind kind) {
-  if (kind == LockKind::lock || lives_in_sessions(options_.strategy)) return *locks_;
-  std::unique_ptr<Backend>& rows = rows_[kind];
-  if (!rows) rows = make_row_locks(services_, options_, kind);
-  return *rows;
-}
-
-void MysqlBackend::close(std::function<void()> done) {
-  const auto open = std::make_shared<std::size_t>(rows_.size() + 1);
-  const auto closed = [open, done = std::move(done)] {
-    if (--*open == 0) done();
-  };
-  for (const auto& [kind, rows] : rows_) rows->close(closed);
-  locks_->close(closed);
+std::unique_ptr<Backend> make_backend(BackendHost& host, Options options, OpenConnection open) {
+  return sql::make_backend(host, std::make_unique<MysqlDatabase>(std::move(options), std::move(open)));
 }
 
 std::unique_ptr<Backend> make_mysql_backend(BackendHost& host, const BackendConfig& config) {
-  Options options = parse_options(config);
-  if (options.password_file) options.password_file->check();
-  return std::make_unique<MysqlBackend>(host, std::move(options), libmariadb_connections());
+  return make_backend(host, parse_options(config), libmariadb_connections());
 }
 
 }  // namespace dlock::mysql

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <utility>
 
 #include "util/names.hpp"
@@ -13,16 +12,9 @@ namespace {
 
 constexpr std::uint16_t default_port = 3306;
 constexpr std::size_t most_hosts = 16;
-constexpr std::uint32_t most_connections = 1000;
 constexpr std::size_t longest_schema = 64;
 constexpr std::size_t longest_user = 128;
 constexpr std::size_t longest_database = 256;  // 64 characters
-
-using Choice = std::pair<std::string_view, Strategy>;
-const std::initializer_list<Choice> strategies = {{"table", Strategy::table},
-                                                  {"optimistic", Strategy::optimistic},
-                                                  {"for-update", Strategy::for_update},
-                                                  {"named", Strategy::named}};
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(errc::invalid_argument, why);
@@ -49,17 +41,6 @@ bool take_verbatim_keys(Url& url, Strategy strategy) {
   const bool verbatim = url.take_choice<bool>("key", {{"verbatim", true}}, false);
   if (verbatim && strategy != Strategy::named) refuse("key: only strategy=named has keys");
   return verbatim;
-}
-
-Pooler take_pooler(Url& url, Strategy strategy) {
-  const auto pooler = url.take_choice<Pooler>(
-      "pooler", {{"detect", Pooler::detect}, {"session", Pooler::session}, {"transaction", Pooler::transaction}},
-      Pooler::detect);
-  if (pooler == Pooler::transaction && lives_in_sessions(strategy)) {
-    refuse("pooler=transaction: strategy=" + std::string(to_string(strategy)) +
-           " needs sessions of its own; only table and optimistic work through such a pooler");
-  }
-  return pooler;
 }
 
 void take_tls(Url& url, Options& options) {
@@ -98,47 +79,30 @@ std::optional<std::string> problem_with_schema(std::string_view schema) {
   return std::nullopt;
 }
 
-std::string_view to_string(Strategy strategy) noexcept {
-  return std::ranges::find(strategies, strategy, &Choice::second)->first;
-}
-
-std::string Options::endpoint() const {
-  const std::string text = common::to_string(hosts);
-  return database ? text + "/" + *database : text;
-}
-
-std::string Options::endpoint_of(const Host& host) const {
-  return database ? host.to_string() + "/" + *database : host.to_string();
-}
-
 Options parse_options(const BackendConfig& config) {
   Url url = config.url;
   Options options;
   options.hosts = common::hosts_of(url, default_port, most_hosts);
-  options.user = common::take_either(url, "user", url.user());
+  sql::take_options(options, url, config,
+                    {{"table", Strategy::table},
+                     {"optimistic", Strategy::optimistic},
+                     {"for-update", Strategy::for_update},
+                     {"named", Strategy::named}},
+                    {{"detect", Pooler::detect}, {"session", Pooler::session}, {"transaction", Pooler::transaction}});
   if (options.user) check_text("user", *options.user, longest_user);
-  options.password = common::take_either(url, "password", url.password());
-  options.password_file = common::take_password_file(url, "password_file", options.password.has_value());
   if (url.path().size() > 1) {
     options.database = url.path().substr(1);
     check_text("database", *options.database, longest_database);
   }
-  options.strategy = url.take_choice("strategy", strategies, options.strategy);
   options.schema = take_schema(url);
   options.verbatim_keys = take_verbatim_keys(url, options.strategy);
-  options.pooler = take_pooler(url, options.strategy);
   options.single_writer = url.take_choice<bool>("single_writer", {{"true", true}, {"false", false}}, false);
-  options.max_connections = url.take_number("max_connections", 1, most_connections).value_or(options.max_connections);
   take_tls(url, options);
   url.require_no_parameters();
-  options.holder = config.holder;
-  options.lease = config.lease;
   if (lives_in_sessions(options.strategy) && options.lease < shortest_session_lease) {
     refuse("lease: strategy=" + std::string(to_string(options.strategy)) +
            " needs at least 1s, because the server counts whole seconds until it ends a silent session");
   }
-  options.response_timeout = config.response_timeout;
-  options.connect_timeout = config.connect_timeout;
   return options;
 }
 

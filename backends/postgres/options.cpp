@@ -13,26 +13,11 @@ namespace {
 
 constexpr std::uint16_t default_port = 5432;
 constexpr std::size_t most_hosts = 16;
-constexpr std::uint32_t most_connections = 1000;
 // A socket's path has at most 107 bytes, and "/.s.PGSQL.65535" follows the directory.
 constexpr std::size_t longest_socket_directory = 90;
 
-template <class T>
-using Words = std::initializer_list<std::pair<std::string_view, T>>;
-const Words<Strategy> strategies = {{"table", Strategy::table},
-                                    {"optimistic", Strategy::optimistic},
-                                    {"for-update", Strategy::for_update},
-                                    {"advisory", Strategy::advisory}};
 const Words<Durability> durabilities = {
     {"sync", Durability::sync}, {"async", Durability::async}, {"unlogged", Durability::unlogged}};
-
-template <class T>
-std::string_view word_for(T value, Words<T> words) noexcept {
-  for (const auto& [word, meaning] : words) {
-    if (meaning == value) return word;
-  }
-  return "";
-}
 
 [[noreturn]] void refuse(const std::string& why) {
   throw Error(errc::invalid_argument, why);
@@ -88,16 +73,6 @@ KeyScheme take_key(Url& url, Strategy strategy) {
   return *scheme;
 }
 
-Pooler take_pooler(Url& url, Strategy strategy) {
-  const auto pooler = url.take_choice<Pooler>(
-      "pooler", {{"session", Pooler::session}, {"transaction", Pooler::transaction}}, Pooler::detect);
-  if (pooler == Pooler::transaction && lives_in_sessions(strategy)) {
-    refuse("pooler=transaction: strategy=" + std::string(to_string(strategy)) +
-           " needs sessions of its own; only table and optimistic work through such a pooler");
-  }
-  return pooler;
-}
-
 std::string take_target_session_attrs(Url& url) {
   auto value = url.take("target_session_attrs");
   if (!value) return Options().target_session_attrs;
@@ -111,12 +86,8 @@ std::string take_target_session_attrs(Url& url) {
 
 }  // namespace
 
-std::string_view to_string(Strategy strategy) noexcept {
-  return word_for(strategy, strategies);
-}
-
 std::string_view to_string(Durability durability) noexcept {
-  return word_for(durability, durabilities);
+  return std::ranges::find(durabilities, durability, &std::pair<std::string_view, Durability>::second)->first;
 }
 
 std::string as_application_name(std::string_view text) {
@@ -126,40 +97,27 @@ std::string as_application_name(std::string_view text) {
   return out;
 }
 
-std::string Options::endpoint() const {
-  const std::string text = common::to_string(hosts);
-  return database ? text + "/" + *database : text;
-}
-
-std::string Options::endpoint_of(const Host& host) const {
-  return database ? host.to_string() + "/" + *database : host.to_string();
-}
-
 Options parse_options(const BackendConfig& config) {
   Url url = config.url;
   Options options;
   options.hosts = take_hosts(url);
-  options.user = common::take_either(url, "user", url.user());
+  take_options(options, url, config,
+               {{"table", Strategy::table},
+                {"optimistic", Strategy::optimistic},
+                {"for-update", Strategy::for_update},
+                {"advisory", Strategy::advisory}},
+               {{"session", Pooler::session}, {"transaction", Pooler::transaction}});
   if (options.user) {
     if (const auto problem = problem_with_identifier(*options.user)) refuse("user: " + *problem);
   }
-  options.password = common::take_either(url, "password", url.password());
-  options.password_file = common::take_password_file(url, "password_file", options.password.has_value());
   options.database = take_database(url);
-  options.strategy = url.take_choice("strategy", strategies, options.strategy);
   options.schema = take_schema(url);
   options.durability = url.take_choice("durability", durabilities, options.durability);
   options.key = take_key(url, options.strategy);
-  options.pooler = take_pooler(url, options.strategy);
-  options.max_connections = url.take_number("max_connections", 1, most_connections).value_or(options.max_connections);
   options.target_session_attrs = take_target_session_attrs(url);
   options.application_name = as_application_name(url.take("application_name").value_or("dlock:" + config.holder));
   options.libpq = take_libpq_parameters(url);
   url.require_no_parameters();
-  options.holder = config.holder;
-  options.lease = config.lease;
-  options.response_timeout = config.response_timeout;
-  options.connect_timeout = config.connect_timeout;
   return options;
 }
 

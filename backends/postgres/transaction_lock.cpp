@@ -67,7 +67,7 @@ class Patience {
 // Statements run one after the other on the caller's connection.
 class Caller {
  public:
-  Caller(PGconn* connection, std::string schema) : connection_(connection), schema_(std::move(schema)) {}
+  Caller(PGconn* connection, std::string schema) : connection_(connection), dialect_(std::move(schema)) {}
 
   // Throws Error, 55P03 as errc::timed_out, and 57014 when the patience ends.
   Rows run(const std::string& sql, const std::vector<std::string>& params = {}, const Patience* patience = nullptr) {
@@ -84,8 +84,8 @@ class Caller {
     }
     Outcome outcome{.problem = Problem::refused, .server_code = sqlstate};
     outcome.failure = server_failure(endpoint(), *result);
-    Failure why = failure_of(outcome, schema_);
-    const bool impatient = patience != nullptr && is_end_of_patience(outcome) && patience->over();
+    Failure why = dialect_.failure_of(outcome);
+    const bool impatient = patience != nullptr && dialect_.is_end_of_patience(outcome) && patience->over();
     if (outcome.server_code == "55P03" || impatient) why.code = errc::timed_out;
     // The transaction is gone with its session.
     if (why.code == errc::ambiguous) why.code = errc::unavailable;
@@ -124,7 +124,7 @@ class Caller {
   }
 
   PGconn* connection_;
-  const std::string schema_;
+  const PostgresDialect dialect_;
 };
 
 // --- What is refused -------------------------------------------------------------------------------------------------

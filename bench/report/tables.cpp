@@ -184,7 +184,7 @@ struct Budget {
   double limit;
 };
 
-// docs/performance.md has the same table.
+// docs/performance.md lists the same budgets.
 constexpr std::array budgets = {
     Budget{"redis", "", "latency", 0.85},
     Budget{"redis", "", "8 callers", 1.0},

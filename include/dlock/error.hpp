@@ -35,7 +35,8 @@ enum class errc {
   ambiguous,
   // The service refused the credentials, or a permission is missing. Retrying does not help.
   access_denied,
-  // A name, URL or option is wrong; the text names the part. Nothing was sent.
+  // A name, URL or option is wrong, or the service already uses it in a different way, as a semaphore with another
+  // number of permits; the text names the part. Nothing is held.
   invalid_argument,
   // This backend does not support the operation; see Capabilities.
   unsupported,

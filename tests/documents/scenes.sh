@@ -3,7 +3,7 @@
 # Once for each page.
 set_scene() {
   case $page in
-    README.md | docs/recipes.md | docs/cli.md | docs/torture.md)
+    docs/recipes.md | docs/cli.md | docs/torture.md)
       export DLOCK_URL=redis://locks.example.net
       start_redis
       ;;

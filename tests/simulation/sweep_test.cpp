@@ -95,6 +95,8 @@ class Sweep : public testing::TestWithParam<Row> {
 };
 
 // Shows: only-the-owner, no-residue, nothing-guessed
+// Hazard: a lost answer: repeat, or undo
+// Hazard: a transaction's answer is lost: the same request again, to any member
 TEST_P(Sweep, SpoiledRequest_BreaksNoPromise) {
   for (const LockKind kind : kinds()) {
     sweep({.name = "a", .lock_kind = kind, .permits = kind == LockKind::semaphore ? 2U : 1U}, Mode::exclusive);

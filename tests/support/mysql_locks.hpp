@@ -1,7 +1,6 @@
 // SQL with which an administrator sees, and disturbs, a lock of one strategy in the schema "dlock".
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -31,17 +30,14 @@ class MysqlLock {
 
   // An expression, a number: whatever could delay others. What only remembers a token does not count.
   [[nodiscard]] std::string residue() const {
-    switch (strategy_) {
-      case mysql::Strategy::named:
-        return "(" + key() + " IS NOT NULL) + " + waiters();
-      case mysql::Strategy::for_update:
-        // The server's own views lag behind; a row that somebody has locked is skipped.
-        return "(SELECT COUNT(*) FROM " + table("row_lock") + is_it_ + ") - (SELECT COUNT(*) FROM (SELECT name FROM " +
-               table("row_lock") + is_it_ + " FOR UPDATE SKIP LOCKED) AS free)";
-      case mysql::Strategy::optimistic:
-        return "(SELECT COUNT(*) FROM " + table("optimistic") + is_it_ + " AND owner IS NOT NULL)";
-      case mysql::Strategy::table:
-        break;
+    if (strategy_ == mysql::Strategy::named) return "(" + key() + " IS NOT NULL) + " + waiters();
+    if (strategy_ == mysql::Strategy::for_update) {
+      // The server's own views lag behind; a row that somebody has locked is skipped.
+      return "(SELECT COUNT(*) FROM " + table("row_lock") + is_it_ + ") - (SELECT COUNT(*) FROM (SELECT name FROM " +
+             table("row_lock") + is_it_ + " FOR UPDATE SKIP LOCKED) AS free)";
+    }
+    if (strategy_ == mysql::Strategy::optimistic) {
+      return "(SELECT COUNT(*) FROM " + table("optimistic") + is_it_ + " AND owner IS NOT NULL)";
     }
     if (!may_be_shared()) {
       return "(SELECT COUNT(*) FROM " + table("lease") + is_it_ +
@@ -60,8 +56,11 @@ class MysqlLock {
   }
   // An expression, a number: the rows that tell of it.
   [[nodiscard]] std::string rows() const {
-    constexpr std::array tables{"lease", "optimistic", "row_lock", "fence"};  // in the order of the strategies
-    return "(SELECT COUNT(*) FROM " + table(tables.at(static_cast<std::size_t>(strategy_))) + is_it_ + ")";
+    const char* const of_locks = strategy_ == mysql::Strategy::table        ? "lease"
+                                 : strategy_ == mysql::Strategy::optimistic ? "optimistic"
+                                 : strategy_ == mysql::Strategy::named      ? "fence"
+                                                                            : "row_lock";
+    return "(SELECT COUNT(*) FROM " + table(of_locks) + is_it_ + ")";
   }
   // Takes the lock away from its holders.
   void take_away(MysqlServer& server) const {

@@ -59,10 +59,12 @@ class Template {
  public:
   Template() {
     give_away(directory_.path());
+    // In a shared directory for temporary tables, a server that starts would remove those of others.
     std::vector<std::string> command = {"mariadb-install-db",
                                         "--no-defaults",
                                         "--basedir=/usr",
                                         "--datadir=" + data(),
+                                        "--tmpdir=" + directory_.path(),
                                         "--auth-root-authentication-method=normal",
                                         "--skip-test-db"};
     command.insert(command.end(), common_options.begin(), common_options.end());

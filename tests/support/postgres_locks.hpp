@@ -1,7 +1,6 @@
 // SQL with which a superuser sees, and disturbs, a lock of one strategy in the schema "dlock".
 #pragma once
 
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -16,14 +15,9 @@ class PostgresLock {
   PostgresLock(postgres::Strategy strategy, const std::string& name, LockKind kind = LockKind::lock)
       : strategy_(strategy), space_(kind), name_(name), is_it_("name = " + literal(name)) {}
 
-  // Its holder lives and dies with a session.
-  [[nodiscard]] static bool is_of_sessions(postgres::Strategy strategy) noexcept {
-    return strategy == postgres::Strategy::for_update || strategy == postgres::Strategy::advisory;
-  }
-
   // A number: whatever could delay others. What only remembers a token does not count, nor who waits for a row.
   [[nodiscard]] std::string residue() const {
-    if (is_of_sessions(strategy_)) return "SELECT count(*) FROM (" + entries() + ") AS e";
+    if (lives_in_sessions(strategy_)) return "SELECT count(*) FROM (" + entries() + ") AS e";
     if (strategy_ == postgres::Strategy::optimistic) return count_of("optimistic", "owner IS NOT NULL");
     if (!may_be_shared()) return count_of("lease", "expires_at > clock_timestamp()");
     return "SELECT coalesce(sum((marked_until > clock_timestamp())::integer + (SELECT count(*) FROM "
@@ -34,28 +28,21 @@ class PostgresLock {
   // A number, not 0 when the server has heard that somebody waits.
   [[nodiscard]] std::string waiters() const {
     // Of rows: even a try has the lock on the tuple for a moment.
-    if (is_of_sessions(strategy_)) return "SELECT count(*) FROM (" + entries() + ") AS e WHERE NOT granted";
+    if (lives_in_sessions(strategy_)) return "SELECT count(*) FROM (" + entries() + ") AS e WHERE NOT granted";
     return count_of(strategy_ == postgres::Strategy::table ? "lease" : "optimistic",
                     "waiting_until > clock_timestamp()");
   }
   // A number: the rows that tell of it.
   [[nodiscard]] std::string rows() const {
-    switch (strategy_) {
-      case postgres::Strategy::table:
-        return count_of("lease");
-      case postgres::Strategy::optimistic:
-        return count_of("optimistic");
-      case postgres::Strategy::for_update:
-        return "SELECT (SELECT count(*) FROM dlock.row_lock WHERE " + is_it_ +
-               ") + (SELECT count(*) FROM dlock.row_token WHERE " + is_it_ + ")";
-      case postgres::Strategy::advisory:
-        return count_of("fence");
-    }
-    throw std::logic_error("no such strategy");
+    if (strategy_ == postgres::Strategy::table) return count_of("lease");
+    if (strategy_ == postgres::Strategy::optimistic) return count_of("optimistic");
+    if (strategy_ == postgres::Strategy::advisory) return count_of("fence");
+    return "SELECT (SELECT count(*) FROM dlock.row_lock WHERE " + is_it_ +
+           ") + (SELECT count(*) FROM dlock.row_token WHERE " + is_it_ + ")";
   }
   // Takes the lock away from its holder.
   [[nodiscard]] std::string take_away() const {
-    if (is_of_sessions(strategy_)) {
+    if (lives_in_sessions(strategy_)) {
       return "SELECT pg_terminate_backend(pid, 10000) FROM (" + entries() +
              ") AS e WHERE granted AND locktype <> 'tuple'";
     }

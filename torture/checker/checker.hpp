@@ -45,7 +45,7 @@ inline constexpr std::array all_rules{Rule::exclusion,      Rule::unique_tokens,
 // What a service is known not to promise: some faults take locks from their holders, which learn of it later. A holder
 // that overlaps with the next one because of that breaks no rule, for a bounded time.
 struct Hole {
-  std::set<Rule> rules{};             // exclusion and growing tokens, which are about two acquires; empty: no hole
+  std::set<Rule> rules{};             // some of exclusion, growing tokens and honest release; empty: no hole
   std::set<std::string> strikes{};    // faults that take locks away while they are struck
   std::set<std::string> faults{};     // and those that may do so for as long as they last
   std::chrono::nanoseconds belief{};  // how long a holder may believe in a lock that was taken away: a lease, or more

@@ -268,7 +268,14 @@ void RowBatch::give(const Load& load, const std::vector<RowAnswer>& answers) {
       const RowAnswer& given = *answer++;
       auto entry = requests_.take(id);
       if (!entry || !entry->payload.done) continue;
-      if (given.status == Status::again && request->kind != Kind::mark) {
+      if (given.status == Status::no_row) {
+        RowRequest again = *request;
+        again.make_row = true;
+        entry->payload.request = std::make_shared<const RowRequest>(std::move(again));
+        entry->deadline = request->deadline;
+        requests_.wait(std::move(*entry));
+        schedule();
+      } else if (given.status == Status::again && request->kind != Kind::mark) {
         pause(std::move(*entry));
       } else {
         entry->payload.done(given);

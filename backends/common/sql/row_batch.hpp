@@ -2,6 +2,7 @@
 // locks share a statement, a round trip and a commit.
 //
 // A request waits, is in flight, and is answered. It waits again
+//   - if its lock has no row yet: the next query makes it,
 //   - if another client is changing its row: a few times, with growing pauses,
 //   - if the query was rolled back because of one of its requests: then each is sent alone,
 //   - if the server's queue of notifications was full: then it notifies no client.

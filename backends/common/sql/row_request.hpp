@@ -31,6 +31,7 @@ struct RowRequest {
   std::string holder = {};
   ObservedVersion stood_still = {};  // may be taken over
   bool may_be_held = false;          // by this very owner
+  bool make_row = false;             // an earlier try has found none
   std::chrono::nanoseconds lease{};  // for a renewal, too
   bool patient = false;              // for a waiter, as in Request
   bool gave_up = false;              // for a release: the owner does not know whether it has the lock
@@ -44,9 +45,10 @@ struct RowRequest {
 
 struct RowAnswer {
   enum class Status {
-    yes,    // granted, renewed, released, marked
-    no,     // busy; lost; not the owner's; not marked, because it is free
-    again,  // another client is changing the row; RowBatch asks again, except for a mark
+    yes,     // granted, renewed, released, marked
+    no,      // busy; lost; not the owner's; not marked, because it is free
+    again,   // another client is changing the row; RowBatch asks again, except for a mark
+    no_row,  // of an acquire; RowBatch asks again, with make_row
     failed,
   };
   Status status = Status::failed;

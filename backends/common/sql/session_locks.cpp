@@ -5,7 +5,7 @@
 
 #include <dlock/duration.hpp>
 
-#include "util/duration_text.hpp"
+#include "backends/common/refusals.hpp"
 
 namespace dlock::sql {
 
@@ -82,14 +82,11 @@ SessionLocks::~SessionLocks() = default;
 // --- Tries -----------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Contention> SessionLocks::contend(const LockRequest& request, GrantSink& sink) {
-  if (request.lease <= capabilities_.max_lease) {
-    return std::make_unique<Acquire>(*this, request.owner, TryBackend::contend(request, sink));
+  const auto longest = capabilities_.max_lease;
+  if (auto why = common::problem_with_lease(request.lease, longest, longest, "lease in the URL")) {
+    return common::refuse(sink, *std::move(why));
   }
-  sink.failed({errc::invalid_argument,
-               "lease: " + util::to_text(request.lease) +
-                   " is longer than the session lasts without its client; raise lease in the URL above " +
-                   util::to_text(capabilities_.max_lease)});
-  return std::make_unique<Contention>();
+  return std::make_unique<Acquire>(*this, request.owner, TryBackend::contend(request, sink));
 }
 
 // Ends in time to say what the trouble was. The caller would otherwise only learn that no answer came.

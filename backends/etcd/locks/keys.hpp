@@ -7,7 +7,9 @@
 //   dlock.sem/uploads/8/32698f7b3c1d5e0a.0       of a semaphore of 8 permits
 //   dlock.elect/leader/32698f7b3c1d5e0a.0        of an election: with the value behind the holder
 //   dlock/.session/32698f7b3c1d5e0a              a client's session
-//   dlock/.gone/dlock/job/32698f7b3c1d5e0a.1     the key "dlock/job/..." was given up while an answer was missing
+//   dlock/.gone/32698f7b3c1d5e0a/00000000000000a7
+//                                                that request of the session, and all earlier ones, were given up while
+//                                                an answer was missing
 #pragma once
 
 #include <cstddef>

@@ -89,14 +89,6 @@ void probe(int socket, const sql::Purpose& purpose) noexcept {
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, probing.unacknowledged.count());
 }
 
-// One failure for all hosts: final only if every host refused.
-Failure combined(const std::vector<Failure>& failures) {
-  Failure all{errc::unavailable, ""};
-  if (std::all_of(failures.begin(), failures.end(), common::is_final_refusal)) all.code = failures.front().code;
-  for (const Failure& each : failures) all.detail += (all.detail.empty() ? "" : "; ") + each.detail;
-  return all;
-}
-
 }  // namespace
 
 // --- On the thread ---------------------------------------------------------------------------------------------------
@@ -122,7 +114,7 @@ class Dialler::Attempt : public std::enable_shared_from_this<Attempt> {
       if (result.ok()) return report(std::move(result));
       failures.push_back(result.failure());
     }
-    report(combined(failures));
+    report(common::combined(failures));
   }
 
   // In a task.

@@ -72,7 +72,8 @@ std::optional<std::string> append_command(std::string& out, const sql::Command& 
   auto parameter = command.params.begin();
   if (!name.empty()) out += "EXECUTE " + name;
   for (;;) {
-    const std::size_t mark = std::min(sql.find_first_of("?#"), sql.size());
+    const auto found = std::find_if(sql.begin(), sql.end(), [](char c) { return c == '?' || c == '#'; });
+    const auto mark = static_cast<std::size_t>(found - sql.begin());
     if (name.empty()) out += sql.substr(0, mark);
     if (mark == sql.size()) break;
     if (parameter == command.params.end()) return "fewer parameters than marks";

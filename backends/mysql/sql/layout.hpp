@@ -1,11 +1,13 @@
 // The tables of dlock's database, and the SQL that makes them. No I/O.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "backends/common/sql/connection.hpp"
+#include "backends/common/sql/schema.hpp"
 
 namespace dlock::mysql {
 
@@ -29,6 +31,9 @@ struct TableDefinition {
   std::string_view body;     // their declarations; a template, see fill()
 };
 [[nodiscard]] const std::vector<TableDefinition>& layout();
+
+// In schema.cpp.
+[[nodiscard]] std::unique_ptr<sql::SchemaSteps> schema_steps(const std::string& schema);
 
 // The rights that a user needs, in SQL.
 [[nodiscard]] std::string needed_grants(std::string_view schema);

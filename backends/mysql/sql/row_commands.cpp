@@ -104,13 +104,15 @@ void RowCommands::add_commands(const RowRequest& request, bool bell, std::vector
       return;
   }
   const std::string place = std::to_string(request.place);
-  std::vector<sql::Parameter> params = {request.name, owner, request.holder, lease};
+  std::vector<sql::Parameter> params = {owner};
   if (bell) params.emplace_back(place);
   if (optimistic_) {
     params.emplace_back(request.stood_still.owner);
     params.emplace_back(std::to_string(request.stood_still.version));
   }
   if (bell) params.insert(params.end(), 2, place);
+  params.insert(params.end(), {lease, request.holder, owner, request.name});
+  if (request.make_row) commands.push_back({.statement = &lease_.make_row, .params = {request.name}});
   commands.push_back({.statement = &use.acquire, .params = std::move(params)});
   if (optimistic_) commands.push_back({.statement = &lease_.look, .params = {request.name}});
 }
@@ -175,9 +177,12 @@ std::vector<RowAnswer> RowCommands::answers_to(const Requests& requests, std::sp
 RowAnswer RowCommands::answer_of(const RowRequest& request, std::span<const Rows> results) const {
   if (results.empty()) return {.status = Status::no};
   if (request.kind != Kind::acquire) return {.status = results[0].inserted > 0 ? Status::yes : Status::no};
-  if (results[0].affected > 0) return granted(results[0].inserted);
-  RowAnswer answer{.status = Status::no, .lease = milliseconds(results[0].inserted)};
-  if (optimistic_) answer.seen = {.owner = results[1].text(0, 0), .version = results[1].number(0, 1).value_or(0)};
+  const Rows& acquired = results[request.make_row ? 1 : 0];
+  if (acquired.affected > 0) return granted(acquired.inserted);
+  if (acquired.inserted == 0) return {.status = request.make_row ? Status::again : Status::no_row};
+  RowAnswer answer{.status = Status::no, .lease = milliseconds(acquired.inserted)};
+  const Rows& seen = results.back();
+  if (optimistic_) answer.seen = {.owner = seen.text(0, 0), .version = seen.number(0, 1).value_or(0)};
   return answer;
 }
 

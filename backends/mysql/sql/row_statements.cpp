@@ -12,13 +12,14 @@ namespace {
 
 // --- Plain locks and elections ---------------------------------------------------------------------------------------
 
-// In which the two strategies differ. {when}: the column with the time of the last release.
+// In which the two strategies differ. {when}: the column with the time of the last release. {granted}: behind the first
+// assignment.
 struct Fragments {
   std::string_view table;
   std::string_view when;
-  std::string_view held;      // condition
-  std::string_view columns;   // of a new row, behind those that both have
+  std::string_view columns;   // of a new row, behind its name
   std::string_view values;    // of these columns
+  std::string_view held;      // condition
   std::string_view free;      // condition: another owner may take the lock
   std::string_view granting;  // assignments, for a grant
   std::string_view renewal;   // assignments
@@ -26,20 +27,22 @@ struct Fragments {
   std::string_view busy;      // ms: the answer of an acquire that finds the lock busy
 };
 
-// The column owner is '' once the lock is granted, until the last assignment. If the row is there, {new_session} has
-// been evaluated all the same, so {session} gives back a bell that is of no use.
+constexpr std::string_view make_row =
+    "INSERT INTO {table} (name, {columns}) VALUES (?, {values}) ON DUPLICATE KEY UPDATE name = VALUES(name)";
+
+// The column owner is '' once the lock is granted, or '+' if the owner has it already, until the last assignment.
 constexpr std::string_view acquire = R"sql(
-  INSERT INTO {table} (name, owner, holder, token, session, {columns})
-  VALUES (?, ?, ?, LAST_INSERT_ID({us}), {new_session}, {values})
-  ON DUPLICATE KEY UPDATE
-    owner = IF(owner = VALUES(owner), owner, IF({free}, '', owner)),
-    session = {session},
-    token = CASE WHEN owner = '' THEN LAST_INSERT_ID(GREATEST(token + 1, VALUES(token)))
-      WHEN owner = VALUES(owner) THEN LAST_INSERT_ID(token) ELSE token + 0 * LAST_INSERT_ID({busy}) END,
+  UPDATE {table} SET
+    owner = IF(owner = ?, '+', IF({free}, '', owner)),
+    session = IF({granted}, {session}, session),
+    token = CASE owner WHEN '' THEN LAST_INSERT_ID(GREATEST(token + 1, {us}))
+      WHEN '+' THEN LAST_INSERT_ID(token) ELSE token + 0 * LAST_INSERT_ID({busy}) END,
     {granting},
-    holder = IF(owner = '', VALUES(holder), holder),
-    owner = IF(owner = '', VALUES(owner), owner)
+    holder = IF(owner = '', ?, holder),
+    owner = IF({granted}, ?, owner)
+  WHERE name = ?
 )sql";
+constexpr std::string_view granted = "owner IN ('', '+')";
 
 constexpr std::string_view renew = R"sql(
   UPDATE {table} SET {renewal}{adopt}, token = LAST_INSERT_ID(token) WHERE name = ? AND owner = ? AND {held}
@@ -56,19 +59,14 @@ constexpr std::string_view respects_bell = R"sql(
     OR COALESCE(IS_USED_LOCK({bell}) IN ({me}, #, session), TRUE))
 )sql";
 
-// For so long. A client that is told 0 asks again at once.
+// For so long. 0 would mean that there is no row.
 constexpr std::string_view bell_ms =
-    "GREATEST(0, CEIL((500000 - ABS(TIMESTAMPDIFF(MICROSECOND, {when}, {now}))) / 1000))";
+    "GREATEST(1, CEIL((500000 - ABS(TIMESTAMPDIFF(MICROSECOND, {when}, {now}))) / 1000))";
 
 // GET_LOCK() would count a bell that the session has already a second time.
-constexpr std::string_view take_bell =
-    "CASE WHEN IS_USED_LOCK({bell}) = {me} THEN {me} WHEN GET_LOCK({bell}, 0) THEN {me} ELSE 0 END";
-
 constexpr std::string_view session_with_bell = R"sql(
-  CASE WHEN owner IN ('', VALUES(owner)) THEN
-      IF(VALUES(session) = {me}, {me}, IF(IS_USED_LOCK({bell}) = #, #, IF(owner = '', 0, session)))
-    WHEN VALUES(session) = {me} AND session <> {me} THEN session + 0 * COALESCE(RELEASE_LOCK({bell}), 0)
-    ELSE session END
+  CASE IS_USED_LOCK({bell}) WHEN {me} THEN {me} WHEN # THEN #
+    ELSE IF(GET_LOCK({bell}, 0), {me}, IF(owner = '', 0, session)) END
 )sql";
 
 // This session takes the bell or gives it back.
@@ -85,18 +83,16 @@ constexpr std::string_view tidy =
 constexpr std::string_view adopt = ", session = IF(IS_FREE_LOCK({bell}), {me}, session)";
 
 // A waiter's session that has the bell gives it back in a moment, and nobody takes the lock before that.
-constexpr std::string_view give_back = ", session = IF(IS_USED_LOCK({bell}) = {me}, 0 * RELEASE_LOCK({bell}), 0)";
+constexpr std::string_view give_back = ", session = COALESCE(0 * RELEASE_LOCK({bell}), 0)";
 
 LeaseStatements statements_of(const Fragments& fragments, std::string_view schema, LockKind kind) {
   const std::string table = table_of(fragments.table, kind);
   const bool optimistic = fragments.table == "optimistic";
-  Fillings common = {{"table", qualified(schema, table)},
-                     {"bell", user_lock("bell", schema, table, "name")},
-                     {"when", std::string(fragments.when)},
-                     {"columns", std::string(fragments.columns)}};
-  for (const auto& [word, text] : {std::pair{"held", fragments.held}, std::pair{"values", fragments.values},
-                                   std::pair{"granting", fragments.granting}, std::pair{"renewal", fragments.renewal},
-                                   std::pair{"freeing", fragments.freeing}}) {
+  Fillings common = {{"table", qualified(schema, table)},       {"bell", user_lock("bell", schema, table, "name")},
+                     {"when", std::string(fragments.when)},     {"columns", std::string(fragments.columns)},
+                     {"values", std::string(fragments.values)}, {"granted", std::string(granted)}};
+  for (const auto& [word, text] : {std::pair{"held", fragments.held}, std::pair{"granting", fragments.granting},
+                                   std::pair{"renewal", fragments.renewal}, std::pair{"freeing", fragments.freeing}}) {
     common.emplace_back(word, fill(text, common));
   }
   common.emplace_back("ring", fill(ring, common));
@@ -107,9 +103,8 @@ LeaseStatements statements_of(const Fragments& fragments, std::string_view schem
     };
     add("respects_bell", respects_bell, "");
     add("free", fragments.free, fragments.free);
-    add("new_session", take_bell, "0");
     add("session", session_with_bell, "IF(owner = '', 0, session)");
-    add("bell_ms", bell_ms, "0");
+    add("bell_ms", bell_ms, "1");
     add("busy", fragments.busy, fragments.busy);
     add("adopt", adopt, "");
     add("give_back", give_back, "");
@@ -131,6 +126,7 @@ LeaseStatements statements_of(const Fragments& fragments, std::string_view schem
   };
   return {.plain = variant(false),
           .with_bell = variant(true),
+          .make_row = statement(make_row, "make_row"),
           .look = optimistic ? statement("SELECT owner, version FROM {table} WHERE name = ?", "look") : Statement{},
           .tidy = statement(tidy, "tidy"),
           .wait = statement("SELECT GET_LOCK({bell_of}, # / 1000000)", "wait"),
@@ -142,11 +138,11 @@ LeaseStatements statements_of(const Fragments& fragments, std::string_view schem
 LeaseStatements lease_statements(std::string_view schema, LockKind kind) {
   return statements_of({.table = "lease",
                         .when = "expires_at",
-                        .held = "owner IS NOT NULL AND expires_at > {now}",
                         .columns = "expires_at",
-                        .values = "{now} + INTERVAL # MICROSECOND",
+                        .values = "'1970-01-01'",
+                        .held = "owner IS NOT NULL AND expires_at > {now}",
                         .free = "(owner IS NULL OR expires_at <= {now}) {respects_bell}",
-                        .granting = "expires_at = IF(owner IN ('', VALUES(owner)), VALUES(expires_at), expires_at)",
+                        .granting = "expires_at = IF({granted}, {now} + INTERVAL # MICROSECOND, expires_at)",
                         .renewal = "expires_at = {now} + INTERVAL # MICROSECOND",
                         .freeing = "expires_at = {now}",
                         .busy = "IF(owner IS NULL OR expires_at <= {now}, {bell_ms}, "
@@ -157,13 +153,13 @@ LeaseStatements lease_statements(std::string_view schema, LockKind kind) {
 LeaseStatements optimistic_statements(std::string_view schema, LockKind kind) {
   return statements_of({.table = "optimistic",
                         .when = "changed_at",
-                        .held = "owner IS NOT NULL",
                         .columns = "version, changed_at, lease_ms",
-                        .values = "1, {now}, #",
+                        .values = "0, '1970-01-01', 0",
+                        .held = "owner IS NOT NULL",
                         .free = "owner IS NULL {respects_bell} OR owner = ? AND version = #",
-                        .granting = "version = IF(owner IN ('', VALUES(owner)), version + 1, version), "
-                                    "changed_at = IF(owner IN ('', VALUES(owner)), VALUES(changed_at), changed_at), "
-                                    "lease_ms = IF(owner IN ('', VALUES(owner)), VALUES(lease_ms), lease_ms)",
+                        .granting = "version = IF({granted}, version + 1, version), "
+                                    "changed_at = IF({granted}, {now}, changed_at), "
+                                    "lease_ms = IF({granted}, #, lease_ms)",
                         .renewal = "lease_ms = #, version = version + 1, changed_at = {now}",
                         .freeing = "version = version + 1, changed_at = {now}",
                         .busy = "IF(owner IS NULL, {bell_ms}, lease_ms)"},

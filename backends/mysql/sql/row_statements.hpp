@@ -2,12 +2,12 @@
 //
 // Rules for all of them:
 //   - The owner is OwnerId::to_string(), new for every acquire. While a row has an owner, no other owner has had the
-//     lock since, so statements compare neither tokens nor versions. '' is never an owner.
+//     lock since, so statements compare neither tokens nor versions. '' and '+' are never owners.
 //   - A token is the greater of the last token + 1 and the microseconds of the server's clock, so tokens grow even if
 //     the last one was lost. LAST_INSERT_ID(token) lets the server send it with the number of changed rows. A statement
 //     that changes a row of ours evaluates LAST_INSERT_ID(), and one that does not match does not: Rows::inserted tells
 //     whether the row was ours, even if the new values are the old ones.
-//   - SET assigns from left to right, and sees what it has assigned. So an upsert first decides, in the column owner.
+//   - SET assigns from left to right, and sees what it has assigned. So an acquire first decides, in the column owner.
 //   - A row is never deleted, except by forget: with DELETE on release, clients deadlock, and tokens are inverted.
 //   - A statement that finds a lock busy locks the row for its own duration, and writes nothing.
 //   - They are correct at READ COMMITTED. Statements of one query are in the order of the names, so that clients do not
@@ -32,11 +32,10 @@ namespace dlock::mysql {
 // Plain locks and elections. The statements with a bell are for sessions that are this client's alone.
 struct LeaseStatements {
   struct Variant {
-    // table: ? name, ? owner, ? holder, # lease in us[, # place, # place, # place].
-    // optimistic: ? name, ? owner, ? holder, # lease in ms[, # place], ? and # owner and version that stood still[, #
-    // place, # place]. In [], with a bell only.
+    // ? owner[, # place]; optimistic: ? and # owner and version that stood still; [# place, # place,] # lease in us,
+    // optimistic: in ms; ? holder, ? owner, ? name. In [], with a bell only.
     // affected is greater than 0: granted, inserted is the token. An owner that asks again keeps its token. Otherwise
-    // inserted has the ms until the lock may be free; optimistic: how long the lease is.
+    // inserted has the ms until the lock may be free; optimistic: how long the lease is. 0: there is no row.
     sql::Statement acquire = {};
     // table: # lease in us, ? name, ? owner; optimistic: # lease in ms, ... inserted: it was renewed.
     sql::Statement renew = {};
@@ -45,6 +44,7 @@ struct LeaseStatements {
   };
   Variant plain = {};
   Variant with_bell = {};
+  sql::Statement make_row = {};  // ? name. Unless it is there; in front of acquire
   // optimistic, behind acquire: ? name. One row: owner and version.
   sql::Statement look = {};
   // ? name. With a bell, behind renew, behind a release by an owner that gave up, and after an error of a query with

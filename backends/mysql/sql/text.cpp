@@ -1,29 +1,17 @@
 #include "backends/mysql/sql/text.hpp"
 
-#include <array>
-#include <stdexcept>
+#include <optional>
 
 namespace dlock::mysql {
 
 namespace {
 
-const Fillings& common_fillings() {
-  static const Fillings fillings = {
-      {"now", "UTC_TIMESTAMP(6)"},
-      {"us", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"},
-      {"me", "CONNECTION_ID()"},
-      {"old", "token <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - #"},
-  };
-  return fillings;
-}
-
-const std::string& filling_of(std::string_view word, const Fillings& fillings) {
-  for (const Fillings* some : {&fillings, &common_fillings()}) {
-    for (const auto& [name, text] : *some) {
-      if (name == word) return text;
-    }
-  }
-  throw std::logic_error("no filling for {" + std::string(word) + "}");
+std::optional<std::string> of_all_statements(std::string_view word) {
+  if (word == "now") return "UTC_TIMESTAMP(6)";
+  if (word == "us") return "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+  if (word == "me") return "CONNECTION_ID()";
+  if (word == "old") return "token <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - #";
+  return std::nullopt;
 }
 
 std::string hex(std::string_view bytes) {
@@ -39,20 +27,7 @@ std::string hex(std::string_view bytes) {
 }  // namespace
 
 std::string fill(std::string_view text, const Fillings& fillings) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '{') {
-      const std::size_t end = text.find('}', at);
-      out += filling_of(text.substr(at + 1, end - at - 1), fillings);
-      at = end;
-    } else if (text[at] != ' ' && text[at] != '\n') {
-      out += text[at];
-    } else if (!out.empty() && out.back() != ' ') {
-      out += ' ';
-    }
-  }
-  if (out.ends_with(' ')) out.pop_back();
-  return out;
+  return sql::fill(text, fillings, of_all_statements);
 }
 
 std::string quoted(std::string_view identifier) {
@@ -63,11 +38,6 @@ std::string quoted(std::string_view identifier) {
 
 std::string qualified(std::string_view schema, std::string_view table) {
   return quoted(schema) + "." + quoted(table);
-}
-
-std::string table_of(std::string_view table, LockKind kind) {
-  constexpr std::array<std::string_view, 4> ends = {"", "_rw", "_sem", "_elect"};
-  return std::string(table).append(ends.at(static_cast<std::size_t>(kind)));
 }
 
 std::string user_lock(std::string_view purpose, std::string_view schema, std::string_view table,

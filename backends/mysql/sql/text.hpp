@@ -6,18 +6,15 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
-#include <dlock/lock_kind.hpp>
+#include "backends/common/sql/text.hpp"
 
 namespace dlock::mysql {
 
-// Texts that replace a {word}.
-using Fillings = std::vector<std::pair<std::string_view, std::string>>;
+using sql::Fillings;
+using sql::table_of;
 
-// Replaces every {word}, and makes one blank of every run of blanks and line ends. Fillings are not scanned for words.
-// A word without a filling is a mistake in the program: std::logic_error.
+// As sql::fill(), and fills in:
 //   {now}  the time of the server when the statement began, UTC. If the statement then waits for a row, the time is
 //          older than the change: a lease is not taken too early for that reason.
 //   {us}   its microseconds since 1970
@@ -29,9 +26,6 @@ using Fillings = std::vector<std::pair<std::string_view, std::string>>;
 [[nodiscard]] std::string quoted(std::string_view identifier);
 // `schema`.`table`
 [[nodiscard]] std::string qualified(std::string_view schema, std::string_view table);
-// "lease" and its like: for elections "lease_elect". {table} in statements.
-[[nodiscard]] std::string table_of(std::string_view table, LockKind kind);
-
 // An expression: the name of a lock for GET_LOCK(), 64 lower-case hexadecimal digits. The server's own names are valid
 // in all of its databases, up to 64 bytes long on MySQL, and not case-sensitive there. name: an expression, of bytes.
 [[nodiscard]] std::string user_lock(std::string_view purpose, std::string_view schema, std::string_view table,

@@ -3,40 +3,30 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 #include <vector>
 
-#include <dlock/spi/backoff.hpp>
-
-#include "backends/common/sql/lock_rows.hpp"
 #include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
-#include "backends/postgres/sql/sqlstate.hpp"
+#include "backends/postgres/sql/statements.hpp"
 
 namespace dlock::postgres {
 
 namespace {
-
-constexpr std::size_t most_names = 100'000;
 
 // One statement forgets at most so many, so that no row is locked for long. The server keeps advisory locks in shared
 // memory, which is small.
 constexpr int most_forgotten = 1000;
 constexpr int most_advisory_forgotten = 100;
 
-// No lock was ever acquired here.
-bool never_set_up(const Outcome& outcome) {
-  return outcome.problem == Problem::refused && (outcome.server_code == "42P01" || outcome.server_code == "3F000");
-}
-
 // The statement that breaks an advisory lock reads no table, so advice about rights to tables would be wrong.
-Failure may_not_end_session(const Outcome& outcome, const Options& options) {
+Failure may_not_end_session(const Outcome& outcome, const Options& options, const Dialect& dialect) {
   std::string detail = outcome.failure.detail;
   const Outcome nothing_said{.problem = outcome.problem, .server_code = outcome.server_code};
-  const std::string advice = failure_of(nothing_said, options.schema).detail;
+  const std::string advice = dialect.failure_of(nothing_said).detail;
   if (options.strategy == Strategy::advisory && detail.ends_with(advice)) detail.resize(detail.size() - advice.size());
   return {errc::access_denied, detail +
                                    "; this lock belongs to its holder's session; to end that session, be a member of "
@@ -50,59 +40,66 @@ Failure has_no_session(const std::string& prepared) {
               prepared};
 }
 
-// The message already names the rights that locks need.
-Failure may_not_delete(const Outcome& outcome, const Options& options) {
-  return {errc::access_denied, outcome.failure.detail + "; and to forget names: " + grant_to_forget(options.schema)};
-}
+class Inspection final : public sql::Inspection {
+ public:
+  Inspection(Commands& commands, const Options& options)
+      : sql::Inspection(commands),
+        options_(options),
+        advisory_(options.strategy == Strategy::advisory),
+        in_sessions_(lives_in_sessions(options.strategy)) {}
 
-}  // namespace
+  void forget(const Forgetting& what, Backend::Handler<std::vector<std::string>> done) override;
 
-struct Inspection::Breaking {
-  Breaking(Executor& executor, LockKind of, std::string lock, Backend::Handler<bool> then, TimePoint at_the_latest)
-      : kind(of), name(std::move(lock)), done(std::move(then)), deadline(at_the_latest), pause(executor) {}
+ private:
+  struct Questions {
+    Statement inspect;
+    Statement list;
+    Statement break_lock;
+    Statement forget;
+    Statement inspect_without_tables;  // of advisory locks
+  };
 
-  // nullopt: not yet.
-  [[nodiscard]] std::optional<Result<bool>> read(const Outcome& outcome, const Results& results,
-                                                 const Options& options) {
-    const bool session = lives_in_sessions(options.strategy);
-    if (never_set_up(outcome)) return false;
-    if (is_full_of_notifications(outcome) && !std::exchange(quiet, true)) return std::nullopt;
-    if (outcome.server_code == "42501" && session) return may_not_end_session(outcome, options);
-    if (outcome.problem != Problem::none) return outcome.failure;
-    const Rows& rows = results[0];
-    if (!session) {
-      if (rows.empty() || rows.flag(0, 0)) return !rows.empty();
-      return std::nullopt;
-    }
-    if (const std::string prepared = rows.text(0, 1); !prepared.empty()) return has_no_session(prepared);
-    // If the session is gone already, so is its lock.
-    std::vector<std::int64_t> ending;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (rows.flag(i, 0)) ending.push_back(rows.number(i, 2).value_or(0));
-    }
-    if (ending.empty()) return !ended.empty();
-    if (ended.empty()) ended = std::move(ending);
-    return std::nullopt;
+  // The reference stays valid.
+  [[nodiscard]] const Questions& questions_about(LockKind kind, const std::string& name = {});
+
+  [[nodiscard]] bool is_missing_table(std::string_view server_code) const override {
+    return server_code == "42P01" || server_code == "3F000";
+  }
+  [[nodiscard]] std::vector<Command> question(LockKind kind, const std::string& name) override {
+    const Questions& questions = questions_about(kind, name);
+    if (name.empty()) return about_many(questions.list, {std::to_string(most_names + 1)});
+    return {{.statement = &questions.inspect, .params = key_of(kind, name)}};
+  }
+  [[nodiscard]] std::vector<Command> question_without_tables(LockKind kind, const std::string& name) override {
+    if (!advisory_ || name.empty()) return {};
+    return {{.statement = &questions_about(kind, name).inspect_without_tables, .params = key_of(kind, name)}};
+  }
+  [[nodiscard]] std::vector<Parameter> key_of(LockKind kind, const std::string& name) const {
+    if (!advisory_) return {name};
+    return {lock_key(options_, name, kind).parameter, token_row(options_, name)};
+  }
+  // The answer is the last of the results.
+  [[nodiscard]] std::vector<Command> about_many(const Statement& question, std::vector<Parameter> params) const {
+    std::vector<Command> commands;
+    if (in_sessions_) commands.push_back({.text = without_nested_loops_sql});
+    commands.push_back({.statement = &question, .params = std::move(params)});
+    return commands;
   }
 
-  const LockKind kind;
-  const std::string name;
-  Backend::Handler<bool> done;
-  const TimePoint deadline;
-  bool quiet = false;               // notifies no waiter
-  std::vector<std::int64_t> ended;  // sessions that the server was asked to end
-  Backoff backoff{std::chrono::milliseconds(200)};
-  Timer pause;
+  void try_to_break(Breaking& breaking, BreakHandler done) override;
+  [[nodiscard]] std::optional<Result<bool>> read_break(Breaking& breaking, const Outcome& outcome,
+                                                       const Results& results) const;
+
+  const Options& options_;
+  const bool advisory_;
+  const bool in_sessions_;
+  std::map<std::pair<LockKind, AdvisoryKey::KeySpace>, Questions> questions_;
 };
-
-Inspection::Inspection(Commands& commands, const Options& options) : commands_(commands), options_(options) {}
-
-Inspection::~Inspection() = default;
 
 const Inspection::Questions& Inspection::questions_about(LockKind kind, const std::string& name) {
   using KeySpace = AdvisoryKey::KeySpace;
   const Options& options = options_;
-  const bool by_key = options.strategy == Strategy::advisory && !name.empty();
+  const bool by_key = advisory_ && !name.empty();
   const KeySpace space = by_key ? lock_key(options, name, kind).space : KeySpace::bigint;
   const auto [found, first] = questions_.try_emplace({kind, space});
   Questions& questions = found->second;
@@ -113,7 +110,7 @@ const Inspection::Questions& Inspection::questions_about(LockKind kind, const st
     questions.forget = std::move(statements.forget);
   };
   if (!first) return questions;
-  if (!lives_in_sessions(options.strategy)) {
+  if (!in_sessions_) {
     take(row_statements(options.strategy, options.schema, options.durability, kind));
   } else if (options.strategy == Strategy::for_update) {
     take(for_update_statements(options.schema, options.durability));
@@ -125,101 +122,58 @@ const Inspection::Questions& Inspection::questions_about(LockKind kind, const st
   return questions;
 }
 
-void Inspection::inspect(LockKind kind, const std::string& name, Backend::Handler<LockInfo> done) {
-  const Options& options = options_;
-  const Questions& questions = questions_about(kind, name);
-  const auto read = [this, kind, name, done = std::move(done)](const Outcome& outcome, const Results& results) {
-    LockInfo info{.name = name, .kind = kind};
-    if (never_set_up(outcome)) return done(std::move(info));
-    if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
-    if (auto infos = read_infos(kind, results[0]); !infos.empty()) info = std::move(infos.front());
-    info.name = name;
-    if (info.waiters && waiting_) *info.waiters += waiting_(kind, name);
-    done(std::move(info));
-  };
-  if (options.strategy != Strategy::advisory) return ask(questions.inspect, {name}, read);
-  const std::vector<Parameter> params = {lock_key(options, name, kind).parameter, token_row(options, name)};
-  ask(questions.inspect, params, [this, &questions, params, read](const Outcome& outcome, const Results& results) {
-    if (never_set_up(outcome)) return ask(questions.inspect_without_tables, params, read);
-    read(outcome, results);
-  });
-}
-
-void Inspection::list(LockKind kind, Backend::Handler<std::vector<LockInfo>> done) {
-  ask_about_many(
-      questions_about(kind).list, {std::to_string(most_names + 1)},
-      [kind, done = std::move(done)](const Outcome& outcome, const Results& results) {
-        if (never_set_up(outcome)) return done(std::vector<LockInfo>());
-        if (outcome.problem != Problem::none) return done(unanswered_question(outcome.failure));
-        const Rows& rows = results.back();
-        if (rows.size() <= most_names) return done(read_infos(kind, rows));
-        done(Failure{errc::unavailable, "more than " + std::to_string(most_names) + " locks; too many to list"});
+void Inspection::try_to_break(Breaking& breaking, BreakHandler done) {
+  std::string how = breaking.quiet ? std::string() : channel_of(options_.schema, breaking.kind);
+  if (in_sessions_) how = breaking.ended.empty() ? bigint_array({}) : breaking.ended;
+  ask({{.statement = &questions_about(breaking.kind, breaking.name).break_lock,
+        .params = {key_of(breaking.kind, breaking.name).front(), std::move(how)}}},
+      breaking.deadline, [this, &breaking, done = std::move(done)](const Outcome& outcome, const Results& results) {
+        done(read_break(breaking, outcome, results));
       });
 }
 
-void Inspection::ask(const Statement& question, std::vector<Parameter> params, Handler done) {
-  commands_.run({.commands = {{.statement = &question, .params = std::move(params)}}, .done = std::move(done)},
-                commands_.answer_by(), MissingSchema::refuse);
-}
-
-void Inspection::ask_about_many(const Statement& question, std::vector<Parameter> params, Handler done) {
-  Query query{.done = std::move(done)};
-  if (lives_in_sessions(options_.strategy)) query.commands.push_back({.text = without_nested_loops_sql});
-  query.commands.push_back({.statement = &question, .params = std::move(params)});
-  commands_.run(std::move(query), commands_.answer_by(), MissingSchema::refuse);
-}
-
-void Inspection::break_lock(LockKind kind, const std::string& name, Backend::Handler<bool> done) {
-  try_to_break(
-      breaking_.emplace(breaking_.end(), commands_.executor(), kind, name, std::move(done), commands_.answer_by()));
-}
-
-void Inspection::try_to_break(Breakings::iterator breaking) {
-  const Options& options = options_;
-  const auto& [kind, name] = std::tie(breaking->kind, breaking->name);
-  const std::string key = options.strategy == Strategy::advisory ? lock_key(options, name, kind).parameter : name;
-  std::string how = breaking->quiet ? std::string() : channel_of(options.schema, kind);
-  if (lives_in_sessions(options.strategy)) how = bigint_array(breaking->ended);
-  Query query{.commands = {{.statement = &questions_about(kind, name).break_lock, .params = {key, std::move(how)}}},
-              .done = [this, breaking](const Outcome& outcome, const Results& results) {
-                break_answered(breaking, outcome, results);
-              }};
-  commands_.run(std::move(query), breaking->deadline, MissingSchema::refuse);
-}
-
-void Inspection::break_answered(Breakings::iterator breaking, const Outcome& outcome, const Results& results) {
-  Executor& executor = commands_.executor();
-  auto result = breaking->read(outcome, results, options_);
-  if (!result) {
-    const TimePoint at = saturating_add(executor.now(), breaking->backoff.next(executor));
-    // Until the deadline, the last attempt has a quarter of the time: the outcome of one without an answer is unknown.
-    if (at < breaking->deadline - options_.response_timeout / 4) {
-      return breaking->pause.arm(at, [this, breaking] { try_to_break(breaking); });
-    }
-    result = Failure{errc::unavailable, breaking->ended.empty()
-                                            ? "another transaction keeps the row of this lock locked"
-                                            : "dlock told the holder's session to end, but it still holds the lock"};
+std::optional<Result<bool>> Inspection::read_break(Breaking& breaking, const Outcome& outcome,
+                                                   const Results& results) const {
+  const Dialect& dialect = commands().dialect();
+  if (never_set_up(outcome)) return false;
+  if (dialect.is_full_of_notifications(outcome) && !std::exchange(breaking.quiet, true)) return std::nullopt;
+  if (outcome.server_code == "42501" && in_sessions_) return may_not_end_session(outcome, options_, dialect);
+  if (outcome.problem != Problem::none) return outcome.failure;
+  const Rows& rows = results[0];
+  if (!in_sessions_) {
+    if (rows.empty() || rows.flag(0, 0)) return !rows.empty();
+    return std::nullopt;
   }
-  const auto done = std::move(breaking->done);
-  (void)breaking_.erase(breaking);
-  done(*result);
+  if (const std::string prepared = rows.text(0, 1); !prepared.empty()) return has_no_session(prepared);
+  // If the session is gone already, so is its lock.
+  std::vector<std::int64_t> ending;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows.flag(i, 0)) ending.push_back(rows.number(i, 2).value_or(0));
+  }
+  if (ending.empty()) return !breaking.ended.empty();
+  if (breaking.ended.empty()) breaking.ended = bigint_array(ending);
+  return std::nullopt;
 }
 
 void Inspection::forget(const Forgetting& what, Backend::Handler<std::vector<std::string>> done) {
-  const Options& options = options_;
-  const bool advisory = options.strategy == Strategy::advisory;
   const auto age = std::chrono::ceil<std::chrono::microseconds>(what.idle).count();
-  ask_about_many(questions_about(what.kind).forget,
-                 {advisory && !what.name.empty() ? token_row(options, what.name) : what.name, std::to_string(age),
-                  std::to_string(advisory ? most_advisory_forgotten : most_forgotten)},
-                 [&options, done = std::move(done)](const Outcome& outcome, const Results& results) {
-                   std::vector<std::string> names;
-                   if (never_set_up(outcome)) return done(std::move(names));
-                   if (outcome.server_code == "42501") return done(may_not_delete(outcome, options));
-                   if (outcome.problem != Problem::none) return done(outcome.failure);
-                   for (std::size_t i = 0; i < results.back().size(); ++i) names.push_back(results.back().text(i, 0));
-                   done(std::move(names));
-                 });
+  ask(about_many(questions_about(what.kind).forget,
+                 {advisory_ && !what.name.empty() ? token_row(options_, what.name) : what.name, std::to_string(age),
+                  std::to_string(advisory_ ? most_advisory_forgotten : most_forgotten)}),
+      [this, done = std::move(done)](const Outcome& outcome, const Results& results) {
+        std::vector<std::string> names;
+        if (never_set_up(outcome)) return done(std::move(names));
+        if (outcome.problem != Problem::none)
+          return done(with_grant(outcome.failure, grant_to_forget(options_.schema)));
+        for (std::size_t i = 0; i < results.back().size(); ++i) names.push_back(results.back().text(i, 0));
+        done(std::move(names));
+      });
+}
+
+}  // namespace
+
+std::unique_ptr<sql::Inspection> inspection(Commands& commands, const Options& options) {
+  return std::make_unique<Inspection>(commands, options);
 }
 
 }  // namespace dlock::postgres

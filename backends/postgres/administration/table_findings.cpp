@@ -24,16 +24,9 @@ constexpr std::int64_t large = 64 << 20;
 constexpr std::int64_t bytes_per_row = 16 << 10;
 
 std::vector<std::string_view> tables_of(Strategy strategy) {
-  switch (strategy) {
-    case Strategy::table:
-      return {"lease", "lease_rw", "lease_sem", "lease_elect"};
-    case Strategy::optimistic:
-      return {"optimistic", "optimistic_elect"};
-    case Strategy::for_update:
-      return {"row_lock", "row_token"};
-    case Strategy::advisory:
-      break;
-  }
+  if (strategy == Strategy::table) return {"lease", "lease_rw", "lease_sem", "lease_elect"};
+  if (strategy == Strategy::optimistic) return {"optimistic", "optimistic_elect"};
+  if (strategy == Strategy::for_update) return {"row_lock", "row_token"};
   return {"fence", "fence_rw", "fence_elect"};
 }
 

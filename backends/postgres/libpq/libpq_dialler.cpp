@@ -1,6 +1,10 @@
 #include "backends/postgres/libpq/libpq_dialler.hpp"
 
+#include <poll.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -8,7 +12,6 @@
 
 #include "backends/common/received_bytes.hpp"
 #include "backends/common/reconnect.hpp"
-#include "backends/postgres/libpq/socket_state.hpp"
 #include "backends/postgres/sql/connect_failure.hpp"
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/preamble.hpp"
@@ -57,6 +60,19 @@ PgHandle start_connecting(const Parameters& parameters) {
   return PgHandle(PQconnectStartParams(names.data(), values.data(), 0));
 }
 
+// The beginning of the bytes that have arrived. libpq does not report them, and can still read them.
+std::string unread_bytes(int socket) {
+  std::array<char, 4096> bytes{};
+  const ssize_t count = ::recv(socket, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
+  return count > 0 ? std::string(bytes.data(), static_cast<std::size_t>(count)) : std::string();
+}
+
+// The server has closed the connection, or it is broken.
+bool has_hung_up(int socket) noexcept {
+  pollfd about{.fd = socket, .events = POLLRDHUP, .revents = 0};
+  return ::poll(&about, 1, 0) != 0;
+}
+
 // Before libpq reads the bytes that have arrived.
 LoginState state_of(PGconn* connection) {
   LoginState state;
@@ -75,17 +91,6 @@ LoginState state_of(PGconn* connection) {
   state.unread = unread_bytes(PQsocket(connection));
   state.hung_up = has_hung_up(PQsocket(connection));
   return state;
-}
-
-// One failure for all hosts: final only if every host refused.
-Failure combined(const std::vector<Failure>& failures) {
-  Failure all{errc::unavailable, ""};
-  if (std::all_of(failures.begin(), failures.end(), common::is_final_refusal)) all.code = failures.front().code;
-  for (const Failure& each : failures) {
-    if (all.detail.find(each.detail) != std::string::npos) continue;  // another address of that host
-    all.detail += (all.detail.empty() ? "" : "; ") + each.detail;
-  }
-  return all;
 }
 
 }  // namespace
@@ -184,7 +189,7 @@ void Dialler::failed(Failure why) {
   stop();
   failures_.push_back(common::login_failed(options_.password_file, std::move(why)));
   if (!targets_.empty() && executor_.now() < deadline_) return try_next();
-  done_(combined(failures_));
+  done_(common::combined(failures_));
 }
 
 }  // namespace dlock::postgres

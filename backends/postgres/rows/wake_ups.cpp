@@ -8,7 +8,6 @@
 #include <dlock/spi/backoff.hpp>
 
 #include "backends/postgres/sql/identifier.hpp"
-#include "backends/postgres/sql/sqlstate.hpp"
 
 namespace dlock::postgres {
 

@@ -111,11 +111,6 @@ constexpr std::string_view tables = R"sql(
 
 }  // namespace
 
-std::string table_of(std::string_view table, LockKind kind) {
-  constexpr std::array<std::string_view, 4> ends = {"", "_rw", "_sem", "_elect"};
-  return std::string(table).append(ends.at(static_cast<std::size_t>(kind)));
-}
-
 std::span<const TableDefinition> layout() {
   static constexpr auto tables = std::to_array<TableDefinition>({
       {.name = "meta",

@@ -1,13 +1,14 @@
 // The tables of dlock's schema, and the SQL that makes, checks and changes them. No I/O.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <dlock/lock_kind.hpp>
-
+#include "backends/common/sql/schema.hpp"
+#include "backends/common/sql/text.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/sql/common.hpp"
 
@@ -25,9 +26,6 @@ struct TableDefinition {
   bool locks = true;         // false: the table describes the schema
   bool since_first = true;   // false: a schema of the first dlock lacks it, and can be used for plain locks
 };
-
-// table: that of plain locks. For elections, "lease" becomes "lease_elect".
-[[nodiscard]] std::string table_of(std::string_view table, LockKind kind);
 
 [[nodiscard]] std::span<const TableDefinition> layout();
 
@@ -57,6 +55,9 @@ struct SchemaStatements {
 
 // An array of all tables, for {names} in statements.
 [[nodiscard]] std::string names_of_tables();
+
+// Existing tables stay logged or unlogged, whatever the durability. In schema.cpp.
+[[nodiscard]] std::unique_ptr<SchemaSteps> schema_steps(const std::string& schema, Durability durability);
 
 // The rights that a role needs, in SQL.
 [[nodiscard]] std::string needed_grants(std::string_view schema);

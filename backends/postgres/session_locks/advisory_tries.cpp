@@ -7,8 +7,7 @@
 
 #include <dlock/duration.hpp>
 
-#include "backends/postgres/sessions/session_fitness.hpp"
-#include "backends/postgres/sql/sqlstate.hpp"
+#include "backends/postgres/session_locks/session_dialects.hpp"
 
 namespace dlock::postgres {
 
@@ -43,6 +42,7 @@ AdvisoryTries::AdvisoryTries(const Services& services, const Options& options, c
                              std::function<void()> when_quiet)
     : SessionHolds(services.host, "PostgreSQL"),
       options_(options),
+      dialect_(services.dialling.dialect),
       sql_(options),
       observer_(observer),
       response_timeout_(services.dialling.response_timeout),
@@ -180,10 +180,15 @@ void AdvisoryTries::prove() {
     const ServerInfo& server = session_.server();
     if (outcome.problem == Problem::none) {
       const Rows& proof = results.front();
-      if (!proof.flag(0, 1)) refusal_ = locks_nothing(server);
+      if (!proof.flag(0, 1)) {  // its functions exist for compatibility, and lock nothing
+        refusal_ = Failure{errc::unsupported,
+                           server.endpoint +
+                               ": the server granted an advisory lock, but pg_locks does not show it, so its advisory "
+                               "locks exclude no client; use strategy=table"};
+      }
       if (proof.number(0, 0) != server.backend_pid) refusal_ = other_session(server);
-    } else if (outcome.problem == Problem::refused && meaning_of(outcome).code != errc::access_denied) {
-      refusal_ = failure_of(outcome, options_.schema);
+    } else if (outcome.problem == Problem::refused && dialect_.meaning_of(outcome).code != errc::access_denied) {
+      refusal_ = dialect_.failure_of(outcome);
     } else if (outcome.problem == Problem::refused && !std::exchange(warned_of_proof_, true)) {
       host_.warn({.name = "",
                   .reason = {errc::access_denied,
@@ -201,7 +206,7 @@ void AdvisoryTries::prove() {
 
 void AdvisoryTries::answered(const Batch& batch, const Outcome& outcome, const Results& results) {
   tried_ -= batch.size();
-  const Remedy remedy = meaning_of(outcome).remedy;
+  const Remedy remedy = dialect_.meaning_of(outcome).remedy;
   if (outcome.problem == Problem::none) {
     take_rows(batch, outcome.sent, results.front());
   } else if (outcome.problem == Problem::refused) {
@@ -275,8 +280,8 @@ void AdvisoryTries::granted(const Group& group, std::uint64_t token, TimePoint s
 
 // A refusal rolls back the rows but not the locks: an error may come after the lock, and in the moment of the grant.
 void AdvisoryTries::refused(const Batch& batch, const Outcome& outcome) {
-  Remedy remedy = meaning_of(outcome).remedy;
-  Failure why = failure_of(outcome, options_.schema);
+  Remedy remedy = dialect_.meaning_of(outcome).remedy;
+  Failure why = dialect_.failure_of(outcome);
   // Another client has locked the token's row, or the table. That says nothing about the lock.
   if (remedy == Remedy::busy) why.code = errc::unavailable;
   const bool of_session = remedy == Remedy::reconnect;
@@ -386,7 +391,7 @@ void AdvisoryTries::unlocked(const std::vector<Unlock>& unlocks, const Outcome& 
     if (!unlocks[i].done) continue;
     const bool had = outcome.problem == Problem::none && results.front().flag(i, 0);
     ReleaseOutcome released{.status = had ? Released::released : Released::not_owner};
-    if (in_doubt) released = {.status = Released::failed, .failure = failure_of(outcome, options_.schema)};
+    if (in_doubt) released = {.status = Released::failed, .failure = dialect_.failure_of(outcome)};
     unlocks[i].done(std::move(released));
     if (life.over()) return;
   }
@@ -402,7 +407,7 @@ void AdvisoryTries::unlocked(const std::vector<Unlock>& unlocks, const Outcome& 
 
 void AdvisoryTries::session_ready() {
   const ServerInfo& server = session_.server();
-  refusal_ = unfit_for_locks(server);
+  refusal_ = dialect_.unfit_for_locks(server);
   proving_ = ending_ = false;
   if (!refusal_ && !server.ends_silent_sessions && !std::exchange(warned_, true)) {
     host_.warn({.name = "",
@@ -436,7 +441,8 @@ void AdvisoryTries::session_down(const Failure& why, bool was_ready) {
   }
   // What is asked when a connection has just been lost waits for the next one.
   if (!was_ready) {
-    fail(std::exchange(pending_, {}), why, meaning_of(Outcome{.problem = Problem::not_sent, .failure = why}).remedy);
+    fail(std::exchange(pending_, {}), why,
+         dialect_.meaning_of(Outcome{.problem = Problem::not_sent, .failure = why}).remedy);
   }
   observer_.broken(why);
   pump();

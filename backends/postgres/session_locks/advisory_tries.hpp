@@ -119,6 +119,7 @@ class AdvisoryTries final : public SharedTries, private Session::User, private c
   [[nodiscard]] bool session_holds() const override { return holds_any(); }
 
   const Options& options_;
+  const Dialect& dialect_;
   const AdvisorySql sql_;
   common::ConnectionObserver& observer_;
   const std::chrono::nanoseconds response_timeout_;

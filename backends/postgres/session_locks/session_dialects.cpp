@@ -1,6 +1,5 @@
 #include "backends/postgres/session_locks/session_dialects.hpp"
 
-#include "backends/postgres/sessions/session_fitness.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
 #include "backends/postgres/sql/statements.hpp"
 
@@ -107,6 +106,12 @@ std::unique_ptr<SessionDialect> advisory_dialect(const Options& options) {
 
 std::unique_ptr<SessionDialect> for_update_dialect(const Options& options) {
   return std::make_unique<ForUpdateDialect>(options);
+}
+
+Failure other_session(const ServerInfo& server) {
+  return needs_own_session(server,
+                           "a different session answered, so a pooler shares the server's sessions among its clients, "
+                           "and all of them would hold the lock of one");
 }
 
 }  // namespace dlock::postgres

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
 
 #include "backends/postgres/schema/layout.hpp"
 #include "backends/postgres/sql/identifier.hpp"
@@ -11,7 +10,6 @@ namespace dlock::postgres {
 
 namespace {
 
-constexpr std::string_view blanks = " \n";
 constexpr std::string_view letters_of_operators = "+-*/<>=~!@#%^&|`?";
 constexpr std::array<std::string_view, 13> types = {"text",     "name",         "int2",     "int4",        "int8",
                                                     "bool",     "float8",       "interval", "timestamptz", "point",
@@ -29,28 +27,7 @@ std::optional<std::string> of_the_system(std::string_view word) {
 }  // namespace
 
 std::string fill(std::string_view text, const Fillings& fillings) {
-  std::string out;
-  while (!text.empty()) {
-    const std::size_t plain = std::min(text.find_first_of(" \n{}"), text.size());
-    out += text.substr(0, plain);
-    text.remove_prefix(plain);
-    if (text.empty()) break;
-    if (blanks.find(text.front()) != std::string_view::npos) {
-      text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-      if (!out.empty() && !text.empty()) out += ' ';
-      continue;
-    }
-    const std::size_t close = text.find('}');
-    if (text.front() != '{' || close == std::string_view::npos) throw std::logic_error("a brace without its other");
-    const std::string_view word = text.substr(1, close - 1);
-    const auto found =
-        std::find_if(fillings.begin(), fillings.end(), [&](const auto& filling) { return filling.first == word; });
-    const auto filling = found == fillings.end() ? of_the_system(word) : std::optional(found->second);
-    if (!filling) throw std::logic_error("nothing to fill in for " + std::string(word));
-    out += *filling;
-    text.remove_prefix(close + 1);
-  }
-  return out;
+  return sql::fill(text, fillings, of_the_system);
 }
 
 namespace {

@@ -4,18 +4,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
+#include "backends/common/sql/text.hpp"
 #include "backends/postgres/options.hpp"
 
 namespace dlock::postgres {
 
-// Texts that replace a {word}.
-using Fillings = std::vector<std::pair<std::string_view, std::string>>;
-
-// Replaces every {word}, and makes one blank of every run of blanks and line ends. Fillings are not scanned for words.
-// A word without a filling and a brace without its pair are mistakes in the program: std::logic_error.
+// As sql::fill().
 //
 // Everything that the server searches for along the search_path has its schema in front, or a function of that name
 // that another role has created might run. Some words need no filling for that: {=}, {<=}, {+}, ... are operators of

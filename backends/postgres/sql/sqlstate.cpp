@@ -8,27 +8,14 @@
 
 namespace dlock::postgres {
 
+using namespace meanings;  // NOLINT(google-build-using-namespace)
+
 namespace {
 
 struct Known {
   std::string_view state;  // five characters, or the two of a class
   Meaning meaning;
 };
-
-constexpr Meaning busy = {Remedy::busy, Execution::no, errc::timed_out};
-constexpr Meaning again = {Remedy::retry, Execution::no, errc::unavailable};
-constexpr Meaning later = {Remedy::retry_later, Execution::no, errc::unavailable};
-constexpr Meaning elsewhere = {Remedy::reconnect, Execution::no, errc::unavailable};
-// The session ends during a query. A commit that waited for a standby has happened on the primary all the same.
-constexpr Meaning cut_off = {Remedy::reconnect, Execution::unknown, errc::ambiguous};
-constexpr Meaning not_set_up = {Remedy::set_up, Execution::no, errc::invalid_argument};
-constexpr Meaning denied = {Remedy::final, Execution::no, errc::access_denied};
-constexpr Meaning wrong = {Remedy::final, Execution::no, errc::invalid_argument};
-constexpr Meaning not_here = {Remedy::final, Execution::no, errc::unsupported};
-constexpr Meaning nonsense = {Remedy::final, Execution::no, errc::protocol};
-// An operator may remove the cause: internal errors, damaged data and indexes, errors of triggers and extensions, codes
-// of later servers. It ends a try, but no wait.
-constexpr Meaning unknown = later;
 
 // Appendix A of PostgreSQL's manual. A code goes before its class.
 constexpr std::array known = {
@@ -86,28 +73,29 @@ constexpr std::array known = {
     Known{"42", nonsense},  // syntax_error_or_access_rule_violation
 };
 
-const Known* find(std::string_view sqlstate) noexcept {
+std::optional<Meaning> known_meaning(std::string_view sqlstate) noexcept {
+  if (sqlstate.size() != 5) return std::nullopt;
   for (const std::size_t length : {std::size_t{5}, std::size_t{2}}) {
-    if (sqlstate.size() != 5) break;
-    const auto* const found = std::find_if(
-        known.begin(), known.end(), [&](const Known& entry) { return entry.state == sqlstate.substr(0, length); });
-    if (found != known.end()) return found;
+    const auto* const found = std::ranges::find(known, sqlstate.substr(0, length), &Known::state);
+    if (found != known.end()) return found->meaning;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
-errc code_of(const Failure& failure) noexcept {
-  for (const errc code :
-       {errc::access_denied, errc::invalid_argument, errc::unsupported, errc::closed, errc::ambiguous}) {
-    if (failure.code == code) return code;
-  }
-  return errc::protocol;
+}  // namespace
+
+Meaning meaning_of(std::string_view sqlstate) noexcept {
+  return known_meaning(sqlstate).value_or(unknown);
 }
 
-std::string advice(std::string_view sqlstate, std::string_view schema) {
-  if (sqlstate == "42501") return "; this role needs: " + needed_grants(schema);
-  if (meaning_of(sqlstate).remedy == Remedy::set_up) {
-    return "; schema " + quote_identifier(schema) +
+std::optional<Meaning> PostgresDialect::find(std::string_view sqlstate) const noexcept {
+  return known_meaning(sqlstate);
+}
+
+std::string PostgresDialect::advice(std::string_view sqlstate) const {
+  if (sqlstate == "42501") return "; this role needs: " + needed_grants(schema_);
+  if (postgres::meaning_of(sqlstate).remedy == Remedy::set_up) {
+    return "; schema " + quote_identifier(schema_) +
            " is missing or incomplete in this database: run \"dlock init\" with a role that may create it";
   }
   if (sqlstate == "22P05" || sqlstate == "22021") {
@@ -124,48 +112,6 @@ std::string advice(std::string_view sqlstate, std::string_view schema) {
     return "; there seems to be a pooler that dlock did not notice (or pooler=session is wrong)";
   }
   return {};
-}
-
-}  // namespace
-
-Meaning meaning_of(std::string_view sqlstate) noexcept {
-  const Known* const found = find(sqlstate);
-  return found == nullptr ? unknown : found->meaning;
-}
-
-Meaning meaning_of(const Outcome& outcome) noexcept {
-  switch (outcome.problem) {
-    case Problem::refused:
-      return meaning_of(outcome.server_code);
-    case Problem::unknown_outcome:
-      return cut_off;
-    case Problem::not_sent:
-    case Problem::none:
-      break;
-  }
-  if (outcome.failure.code == errc::unavailable) return elsewhere;
-  return {Remedy::final, Execution::no, code_of(outcome.failure)};
-}
-
-Failure failure_of(const Outcome& outcome, std::string_view schema) {
-  if (outcome.problem != Problem::refused) return outcome.failure;
-  return {meaning_of(outcome.server_code).code, outcome.failure.detail + advice(outcome.server_code, schema)};
-}
-
-bool may_be_ones_fault(const Outcome& outcome) noexcept {
-  if (outcome.problem != Problem::refused) return false;
-  if (find(outcome.server_code) == nullptr) return true;
-  const Meaning meaning = meaning_of(outcome.server_code);
-  const bool concerns_all = meaning.code == errc::access_denied || meaning.code == errc::unsupported;
-  return meaning.remedy == Remedy::busy || (meaning.remedy == Remedy::final && !concerns_all);
-}
-
-bool is_end_of_patience(const Outcome& outcome) noexcept {
-  return outcome.problem == Problem::refused && outcome.server_code == "57014";
-}
-
-bool is_full_of_notifications(const Outcome& outcome) noexcept {
-  return outcome.problem == Problem::refused && outcome.server_code == "54000";
 }
 
 }  // namespace dlock::postgres

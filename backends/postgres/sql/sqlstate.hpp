@@ -1,32 +1,43 @@
 // The meaning of a SQLSTATE for a lock. Servers translate the message beside it, but never the code. No I/O.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <dlock/error.hpp>
 
 #include "backends/postgres/sql/common.hpp"
+#include "backends/postgres/sql/connect_failure.hpp"
 
 namespace dlock::postgres {
 
 [[nodiscard]] Meaning meaning_of(std::string_view sqlstate) noexcept;
-// For an outcome with a problem. A query that was not sent or not answered is to be tried over another connection,
-// unless the client cannot connect for good.
-[[nodiscard]] Meaning meaning_of(const Outcome& outcome) noexcept;
 
-// For the caller: the outcome's failure and, for a missing right, the GRANT; for a missing schema, how to make it.
-// Never contains a password.
-[[nodiscard]] Failure failure_of(const Outcome& outcome, std::string_view schema);
+class PostgresDialect final : public Dialect {
+ public:
+  explicit PostgresDialect(std::string schema) : schema_(std::move(schema)) {}
 
-// One of several requests in the query may be the reason, and the others may succeed without it.
-[[nodiscard]] bool may_be_ones_fault(const Outcome& outcome) noexcept;
+  [[nodiscard]] const char* service() const noexcept override { return "PostgreSQL"; }
+  [[nodiscard]] const char* heartbeat() const noexcept override { return heartbeat_sql; }
+  // A statement_timeout, for example.
+  [[nodiscard]] bool is_end_of_patience(const Outcome& outcome) const noexcept override {
+    return outcome.problem == Problem::refused && outcome.server_code == "57014";
+  }
+  // A listening session reads none, in an open transaction.
+  [[nodiscard]] bool is_full_of_notifications(const Outcome& outcome) const noexcept override {
+    return outcome.problem == Problem::refused && outcome.server_code == "54000";
+  }
+  [[nodiscard]] bool is_about_a_full_server(const Failure& why) const noexcept override {
+    return postgres::is_about_a_full_server(why);
+  }
 
-// A statement_timeout ended it, or another session cancelled it.
-[[nodiscard]] bool is_end_of_patience(const Outcome& outcome) noexcept;
+ private:
+  [[nodiscard]] std::optional<Meaning> find(std::string_view sqlstate) const noexcept override;
+  [[nodiscard]] std::string advice(std::string_view sqlstate) const override;
 
-// The queue of notifications is full, because a listening session reads none (in an open transaction). The server rolls
-// back the whole transaction that notifies.
-[[nodiscard]] bool is_full_of_notifications(const Outcome& outcome) noexcept;
+  const std::string schema_;
+};
 
 }  // namespace dlock::postgres

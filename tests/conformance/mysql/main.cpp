@@ -129,16 +129,9 @@ class MysqlFixture final : public ServerFixture {
 };
 
 std::vector<LockKind> kinds_of(Strategy strategy) {
-  switch (strategy) {
-    case Strategy::table:
-      return {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
-    case Strategy::optimistic:
-    case Strategy::named:
-      return {LockKind::lock, LockKind::election};
-    case Strategy::for_update:
-      break;
-  }
-  return {LockKind::lock};
+  if (strategy == Strategy::for_update) return {LockKind::lock};
+  if (strategy != Strategy::table) return {LockKind::lock, LockKind::election};
+  return {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ class PostgresFixture final : public ServerFixture {
     const PostgresServer& server = service_.server();
     if (link == Link::disturbed) return connect(server.url_at(proxy_.port(), parameters(link)), std::move(options));
     // A client that is going to die does not say good-bye for long.
-    if (!PostgresLock::is_of_sessions(strategy_) || options.close_timeout >= ClientOptions().close_timeout) {
+    if (!lives_in_sessions(strategy_) || options.close_timeout >= ClientOptions().close_timeout) {
       return connect(server.url_at(service_.port(), parameters(link)), std::move(options));
     }
     const Mortal& mortal = make_mortal();
@@ -120,7 +120,7 @@ class PostgresFixture final : public ServerFixture {
                    std::move(options));
   }
   [[nodiscard]] std::optional<Missing> missing(Feature feature) const override {
-    if (feature == Feature::kill_session && !PostgresLock::is_of_sessions(strategy_)) {
+    if (feature == Feature::kill_session && !lives_in_sessions(strategy_)) {
       return Missing{Missing::Kind::not_applicable, "there is no session: every lock has a lease of its own"};
     }
     return ServerFixture::missing(feature);
@@ -173,7 +173,7 @@ class PostgresFixture final : public ServerFixture {
     return text;
   }
   [[nodiscard]] std::string parameters(Link link) const {
-    if (!PostgresLock::is_of_sessions(strategy_)) return parameters();
+    if (!lives_in_sessions(strategy_)) return parameters();
     // A lease that outlives the moment in which a busy machine starts as many processes of the server; tests wait for
     // the end of one that is cut off.
     return parameters() + (link == Link::disturbed ? "&lease=3s" : "&lease=8s");
@@ -196,17 +196,10 @@ class PostgresFixture final : public ServerFixture {
 };
 
 std::vector<LockKind> kinds_of(Strategy strategy) {
-  switch (strategy) {
-    case Strategy::table:
-      return {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
-    case Strategy::optimistic:
-      return {LockKind::lock, LockKind::election};
-    case Strategy::advisory:
-      return {LockKind::lock, LockKind::read_write, LockKind::election};
-    case Strategy::for_update:
-      break;
-  }
-  return {LockKind::lock};
+  if (strategy == Strategy::for_update) return {LockKind::lock};
+  if (strategy == Strategy::advisory) return {LockKind::lock, LockKind::read_write, LockKind::election};
+  if (strategy != Strategy::table) return {LockKind::lock, LockKind::election};
+  return {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
 }
 
 }  // namespace

@@ -118,6 +118,7 @@ TEST_P(Contract, C01_ProcessesCountWithoutLosingOne) {
   EXPECT_EQ(counted, processes * times);
 }
 
+// Hazard: the session expires under a holder or during a wait: dlock compares with its own clock
 TEST_P(Contract, C01_ALeaseThatRanOutIsNotHeldWhenTheNextHolderEnters) {
   bool both_held = false;
   const auto [stale, next] =

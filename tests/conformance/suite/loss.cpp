@@ -217,6 +217,7 @@ TEST_P(Contract, C10_ALeaseOfFixedLengthIsNotRenewed) {
   EXPECT_FALSE(lease.release());
 }
 
+// Hazard: a renewal revives a lock, or races a release
 TEST_P(Contract, C10_RenewalNeverTakesAKilledHoldBack) {
   DLOCK_NEEDS(kill_hold);
   step_time_if_possible();
@@ -229,6 +230,7 @@ TEST_P(Contract, C10_RenewalNeverTakesAKilledHoldBack) {
   EXPECT_TRUE(is_free(name()));
 }
 
+// Hazard: the session expires under a holder or during a wait: dlock compares with its own clock
 TEST_P(Contract, C10_RenewalNeverRevivesALeasePastItsDeadline) {
   DLOCK_NEEDS(stall);
   DLOCK_APPLIES_IF(caps().lease_kind == LeaseKind::per_lock, "leases are not renewed one by one");

@@ -212,6 +212,7 @@ TEST_P(Contract, C09_AReleaseThatCannotBeConfirmedSaysSo) {
   EXPECT_TRUE(take(next).held());
 }
 
+// Hazard: a transaction's answer is lost: the same request again, to any member
 TEST_P(Contract, C09_ATryWhoseAnswerIsLostIsNeverHeldOnAGuess) {
   DLOCK_NEEDS(lose_answer);
   step_time_if_possible();

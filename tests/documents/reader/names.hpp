@@ -30,6 +30,14 @@
 extern PGconn* connection;
 #endif
 
+#if DLOCK_DOCUMENTS_MYSQL
+#include <mysql.h>
+
+#include <dlock/mysql.hpp>
+
+extern MYSQL* mysql;
+#endif
+
 using namespace std::chrono_literals;  // NOLINT(google-global-names-in-headers): as a reader would
 
 extern std::string url;

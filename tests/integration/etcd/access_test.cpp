@@ -171,6 +171,7 @@ TEST_F(ForgottenLoginTest, AllLoginsForgotten_DisturbsNoClient) {
 }
 
 // Members that are started anew have forgotten the login, and refuse another one.
+// Hazard: authentication is switched under a client
 TEST_F(ForgottenLoginTest, AuthenticationOffAndOn_HolderKeepsItsLock) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log});

@@ -39,6 +39,7 @@ TEST_F(InterferenceTest, AllKeysDeleted_HolderLosesAndWaiterIsGranted) {
   EXPECT_GT(next.token(), lease.token());
 }
 
+// Hazard: a watch's history was compacted (etcd#9715): read and watch again
 TEST_F(InterferenceTest, Compaction_DisturbsNoClient) {
   const Client client = steady();
   Contender other(steady(), "compacted");
@@ -92,6 +93,7 @@ class NarrowTest : public EtcdTest, public ::testing::WithParamInterface<int> {
   NarrowTest() : EtcdTest(EtcdConfig{.options = {"--max-concurrent-streams=" + std::to_string(GetParam())}}) {}
 };
 
+// Hazard: few streams, idle limits: a second connection, measured limits
 TEST_P(NarrowTest, FewStreams_LocksAreKeptAndHandedOn) {
   const auto log = std::make_shared<EventLog>();
   Contender first(steady({.observer = log}, short_session), "narrow");
@@ -148,6 +150,7 @@ TEST_F(FullTest, QuotaUsedUp_WaiterWaitsAndTryFails) {
 }
 
 // As proxies do with idle connections.
+// Hazard: few streams, idle limits: a second connection, measured limits
 TEST_F(InterferenceTest, ConnectionClosed_IsReplacedWithoutAReport) {
   const auto log = std::make_shared<EventLog>();
   Contender ours(disturbed({.observer = log}, short_session), "idle");

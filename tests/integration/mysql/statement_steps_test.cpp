@@ -13,22 +13,21 @@
 #include <vector>
 
 #include "backends/mysql/sql/layout.hpp"
-#include "blocking_session.hpp"
+#include "live_connection.hpp"
 #include "tests/support/mysql_server.hpp"
 
 namespace dlock::test {
 
 namespace {
 
-using mysql::Scenario;
+using sql::Scenario;
 
-class LiveSessions final : public mysql::StepSessions {
+class LiveSessions final : public sql::StepSessions {
  public:
-  explicit LiveSessions(MysqlServer& server) : server_(server), foreign_(server) {}
+  explicit LiveSessions(MysqlServer& server) : server_(server) {}
 
   void send(int session, std::vector<sql::Command> commands) override {
-    answers_[session] = std::async(
-        std::launch::async, [&on = session_of(session), commands = std::move(commands)] { return on.run(commands); });
+    answers_[session] = connection_of(session).ask(sql::Query{.commands = std::move(commands)});
   }
   void await_wait(int session) override {
     waiting_.insert(session);
@@ -40,41 +39,45 @@ class LiveSessions final : public mysql::StepSessions {
   }
   [[nodiscard]] Answer answer(int session) override {
     waiting_.erase(session);
-    auto [outcome, results] = answers_.at(session).get();
-    return {std::move(outcome), std::move(results)};
+    const LiveAnswer& answer = *answers_.at(session);
+    return {answer.outcome(), answer.results()};
   }
-  [[nodiscard]] std::uint64_t id(int session) override { return session_of(session).id(); }
+  [[nodiscard]] int id(int session) override { return connection_of(session).server().backend_pid; }
   // In the server's view, too, where its locks end with it.
   void end(int session) override {
-    const std::string id = std::to_string(session_of(session).id());
-    server_.run("KILL CONNECTION " + id);
-    if (answers_.at(session).valid()) answers_.at(session).wait();
+    const std::string ended = std::to_string(id(session));
+    server_.run("KILL CONNECTION " + ended);
     waiting_.erase(session);
-    sessions_.erase(session);
-    server_.await("NOT EXISTS (SELECT 1 FROM information_schema.processlist WHERE id = " + id + ")");
+    connections_.erase(session);
+    server_.await("NOT EXISTS (SELECT 1 FROM information_schema.processlist WHERE id = " + ended + ")");
   }
   void pass(std::chrono::milliseconds time) override {
-    (void)foreign_.run({{.text = "DO SLEEP(" + std::to_string(time.count()) + " / 1000)"}});
+    (void)by_others("DO SLEEP(" + std::to_string(time.count()) + " / 1000)");
   }
   void lock_row(const std::string& table, const std::string& name) override {
-    (void)foreign_.run({{.text = "BEGIN"}});
-    const auto locked =
-        foreign_.run({{.text = "SELECT name FROM dlock." + table + " WHERE name = ? FOR UPDATE", .params = {name}}});
-    EXPECT_EQ(locked.results.at(0).text(0, 0), name);
+    (void)by_others("BEGIN");
+    EXPECT_EQ(by_others("SELECT name FROM dlock." + table + " WHERE name = ? FOR UPDATE", {name}), name);
   }
-  void unlock_row() override { (void)foreign_.run({{.text = "ROLLBACK"}}); }
+  void unlock_row() override { (void)by_others("ROLLBACK"); }
 
  private:
-  BlockingSession& session_of(int number) {
-    auto& session = sessions_[number];
-    if (!session) session = std::make_unique<BlockingSession>(server_);
-    return *session;
+  static constexpr int others = 0;
+
+  [[nodiscard]] LiveConnection& connection_of(int session) {
+    auto& connection = connections_[session];
+    if (!connection) {
+      connection = std::make_unique<LiveConnection>(server_.url());
+      EXPECT_TRUE(connection->open());
+    }
+    return *connection;
+  }
+  std::string by_others(const std::string& sql, std::vector<sql::Parameter> params = {}) {
+    return connection_of(others).ask(sql, std::move(params))->value();
   }
 
   MysqlServer& server_;
-  BlockingSession foreign_;
-  std::map<int, std::unique_ptr<BlockingSession>> sessions_;
-  std::map<int, std::future<BlockingSession::Answer>> answers_;
+  std::map<int, std::unique_ptr<LiveConnection>> connections_;
+  std::map<int, LiveConnection::Answer> answers_;
   std::set<int> waiting_;  // in the server
 };
 
@@ -99,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Scenarios, MysqlStatementSteps, testing::ValuesIn(mysql
 // Shows: one-holder
 TEST_P(MysqlStatementSteps, Scenario_IsAnsweredAsByTheFakeServer) {
   LiveSessions sessions(*server);
-  play(GetParam(), sessions);
+  mysql::play(GetParam(), sessions);
 }
 
 // Clients initialize at the same time, as dlock init on several machines does.
@@ -108,19 +111,21 @@ TEST(MysqlLayout, TablesMadeByManyAtOnce_AreMadeOnce) {
   std::vector<std::future<std::string>> makers;
   for (int i = 0; i < 8; ++i) {
     makers.push_back(std::async(std::launch::async, [&server] {
-      BlockingSession session(server);
+      LiveConnection connection(server.url());
+      if (!connection.open()) return connection.lost().detail;
       for (const std::string& query : mysql::creation("dlock", true)) {
-        const auto answer = session.run({{.text = query}});
-        if (answer.outcome.problem != sql::Problem::none) return query + ": " + answer.outcome.failure.detail;
+        const auto answer = connection.ask(query);
+        if (answer->outcome().problem != sql::Problem::none) return query + ": " + answer->value();
       }
       return std::string();
     }));
   }
   for (auto& maker : makers) EXPECT_EQ(maker.get(), "");
-  BlockingSession session(server);
+  LiveConnection connection(server.url());
+  ASSERT_TRUE(connection.open());
   const mysql::SchemaStatements use = mysql::schema_statements("dlock");
-  EXPECT_EQ(session.run({{.statement = &use.version}}).results.at(0).number(0, 0), mysql::schema_version);
-  const sql::Rows tables = session.run({{.statement = &use.tables, .params = {"dlock"}}}).results.at(0);
+  EXPECT_EQ(connection.ask(use.version)->results().at(0).number(0, 0), mysql::schema_version);
+  const sql::Rows tables = connection.ask(use.tables, {"dlock"})->results().at(0);
   std::map<std::string, std::string> columns;
   for (std::size_t row = 0; row < tables.size(); ++row) columns[tables.text(row, 0)] = tables.text(row, 1);
   std::map<std::string, std::string> expected;

@@ -89,6 +89,8 @@ class CutTest : public Room {
 };
 
 // Shows: one-holder, nothing-guessed
+// Hazard: a lost answer: repeat, or undo
+// Hazard: a create's answer is lost: dlock finds the node by its uuid, behind an empty write
 TEST_P(CutTest, CutAcquires_LeaveNoOrphanAndNoWrongBelief) {
   while (next_round()) {
     arm_cut();

@@ -82,6 +82,7 @@ TEST_F(EnsembleTest, WithoutQuorum_NothingIsGrantedAndHoldersKeepTheirs) {
 // A server that has lost the others goes on answering what it remembers, and a leader even says that it is up to date.
 // That is no ground to believe in a session.
 // Shows: one-holder, loss-signal
+// Hazard: a server without the ensemble answers: heartbeats are writes
 TEST_F(EnsembleTest, ServerWithoutTheOthers_KeepsNoLockAlive) {
   for (const bool leads : {false, true}) {
     const std::size_t survivor = leads ? ensemble.leader() : ensemble.follower();

@@ -7,6 +7,7 @@ namespace {
 
 class FrozenTest : public Room {};
 
+// Hazard: a lost answer: repeat, or undo
 TEST_P(FrozenTest, TryBeforeTheFirstConnection_EndsInTime) {
   Contender own(steady(impatient()), "frozen");
   service.freeze();
@@ -50,6 +51,7 @@ TEST_P(FrozenTest, NoCloseTimeout_DestroysClientsAtOnce) {
 }
 
 // Shows: loss-signal, hole zookeeper-unresponsive-server
+// Hazard: a paused holder: a local timer
 TEST_P(FrozenTest, Holder_IsNotifiedOfTheLoss) {
   Contender ours(steady({.lease = service_kind().short_lease}), "frozen");
   const Lease lease = take(ours.lock);

@@ -12,6 +12,7 @@ class NetworkTest : public Room {};
 // Both ways, or one of them.
 // Shows: one-holder
 // Hazard: `tcp_user_timeout` detects nothing on an idle connection
+// Hazard: a cut-off holder keeps its lock, or is notified late
 TEST_P(NetworkTest, HolderInABlackHole_IsNotifiedBeforeTheNextGrant) {
   const std::pair<const char*, std::function<void()>> holes[] = {
       {"neither direction passes", [this] { proxy.set(black_hole); }},
@@ -95,6 +96,7 @@ TEST_P(NetworkTest, BrokenConnection_IsALossOrKeepsTheLock) {
 }
 
 // Shows: release-reports
+// Hazard: an orphan of a cancelled acquire or failed release: removals are repeated until certain
 TEST_P(NetworkTest, ReleaseWhileCutOff_IsDoneLater) {
   Contender party(disturbed(impatient()), "release");
   Contender other(steady(), "release");

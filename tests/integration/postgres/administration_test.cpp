@@ -1,5 +1,6 @@
 // Questions about locks, forgetting them, and the doctor, as only PostgreSQL has them. The rules of all services are in
 // tests/integration/network.
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,17 +15,12 @@ class PostgresAdministrationTest : public PostgresStrategyTest {
   // Names 1, 2, ... that were locked long ago.
   void plant(int count) {
     const std::string numbers = " FROM generate_series(1, " + std::to_string(count) + ") AS n";
-    switch (GetParam()) {
-      case Strategy::table:
-        return server.run("INSERT INTO dlock.lease SELECT n, NULL, 'h', 1, '-infinity'" + numbers);
-      case Strategy::optimistic:
-        return server.run("INSERT INTO dlock.optimistic SELECT n, NULL, 'h', 1, 1, 1000" + numbers);
-      case Strategy::for_update:
-        return server.run("INSERT INTO dlock.row_lock SELECT n" + numbers +
-                          "; INSERT INTO dlock.row_token SELECT n, 'h', 1" + numbers);
-      case Strategy::advisory:
-        return server.run("INSERT INTO dlock.fence SELECT n, n, 1, 0, 'h', 1" + numbers);
-    }
+    const std::map<Strategy, std::string> rows = {
+        {Strategy::table, "lease SELECT n, NULL, 'h', 1, '-infinity'"},
+        {Strategy::optimistic, "optimistic SELECT n, NULL, 'h', 1, 1, 1000"},
+        {Strategy::for_update, "row_lock SELECT n" + numbers + "; INSERT INTO dlock.row_token SELECT n, 'h', 1"},
+        {Strategy::advisory, "fence SELECT n, n, 1, 0, 'h', 1"}};
+    server.run("INSERT INTO dlock." + rows.at(GetParam()) + numbers);
   }
   // Locks those of them, in a transaction.
   [[nodiscard]] static std::string hold(const std::string& which) {

@@ -64,6 +64,7 @@ class LazyServerTest : public PostgresStrategyTest {
 INSTANTIATE_TEST_SUITE_P(, LazyServerTest, testing::ValuesIn(tested()), strategy_name);
 
 // Shows: growing-tokens, hole postgresql-lazy-durability
+// Hazard: `nextval()` as token repeats after a crash
 TEST_P(LazyServerTest, Crash_KeepsDurableGrantsAndGrowingTokens) {
   for (const std::string durability : {"sync", "async", "unlogged"}) {
     SCOPED_TRACE(durability);
@@ -96,6 +97,7 @@ class TokensTest : public PostgresStrategyTest {};
 INSTANTIATE_TEST_SUITE_P(, TokensTest, testing::ValuesIn(tested()), strategy_name);
 
 // Shows: growing-tokens
+// Hazard: tokens start again with a deleted row
 TEST_P(TokensTest, LostRows_AreFollowedByGreaterTokens) {
   Contender ours(steady(), "counted");
   FencingToken last;

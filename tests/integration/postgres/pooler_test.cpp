@@ -84,6 +84,7 @@ class SessionsBehindAPoolerTest : public PoolerTest {};
 INSTANTIATE_TEST_SUITE_P(, SessionsBehindAPoolerTest, testing::ValuesIn(tested(session_strategies)), strategy_name);
 
 // Shows: hole postgresql-pooler
+// Hazard: a pooler lends one session to two clients
 TEST_P(SessionsBehindAPoolerTest, DetectedPooler_IsRefused) {
   Contender ours(pooled(), "shared");
   for (const auto wait : {Duration(0s), Duration(1min)}) {

@@ -75,7 +75,7 @@ const ServiceKind& service_kind() {
       .variants = {"optimistic"},
       .start = [](const std::string& tls_names) { return std::make_unique<PostgresService>(tls_names); },
       .lock_request = "INSERT INTO",
-      .ends_with_connection = [](const std::string& strategy) { return PostgresLock::is_of_sessions(named(strategy)); },
+      .ends_with_connection = [](const std::string& strategy) { return lives_in_sessions(named(strategy)); },
       .hostile_url =
           [](std::uint16_t port) {
             return "postgresql://u@127.0.0.1:" + std::to_string(port) + "/db?sslmode=disable&";

@@ -118,7 +118,7 @@ class PostgresStrategyTest : public PostgresTest, public ::testing::WithParamInt
  protected:
   using PostgresTest::PostgresTest;
 
-  [[nodiscard]] static bool in_session() { return PostgresLock::is_of_sessions(GetParam()); }
+  [[nodiscard]] static bool in_session() { return lives_in_sessions(GetParam()); }
   [[nodiscard]] static std::string strategy(const std::string& more = {}) { return with(GetParam(), more); }
   [[nodiscard]] Client steady(ClientOptions options = patient(), const std::string& more = {}) const {
     return PostgresTest::steady(std::move(options), strategy(more));

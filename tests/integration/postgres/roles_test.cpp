@@ -117,13 +117,14 @@ class PlantedTest : public PostgresTest {
   }
 };
 
+// Hazard: others' operators or triggers run with lockers' rights
 TEST_F(PlantedTest, ClientBehindAPooler_RunsNoPlantedOperators) {
   expect_that_traps_work();
   server.run("ALTER ROLE locker SET search_path = public, pg_catalog");
   for (const Strategy strategy : all_strategies) {
     SCOPED_TRACE(postgres::to_string(strategy));
     // Locks of sessions are refused where sessions are shared.
-    const std::string mode = PostgresLock::is_of_sessions(strategy) ? "session" : "transaction";
+    const std::string mode = lives_in_sessions(strategy) ? "session" : "transaction";
     const PgBouncer pooler(server, {.pool_mode = mode, .pool_size = 20});
     const std::string url = server.url_at(pooler.port(), with(strategy, "pooler=" + mode));
     Contender ours(connect_patiently(url, {.lease = short_lease}), "planted");

@@ -57,6 +57,7 @@ TEST_P(PostgresRowsTest, Release_WakesAWaiterWithoutPolling) {
   }
 }
 
+// Hazard: `NOTIFY` makes commits wait for each other
 TEST_P(PostgresRowsTest, ReleaseWithoutWaiters_NotifiesNoClient) {
   Contender locker(steady(), "x");
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(take(locker.lock).release());
@@ -64,6 +65,7 @@ TEST_P(PostgresRowsTest, ReleaseWithoutWaiters_NotifiesNoClient) {
   EXPECT_EQ(server.value("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '% listen'"), "0");
 }
 
+// Hazard: a locked row delays other locks
 TEST_P(PostgresRowsTest, RowLockedByOthers_DelaysNoOtherLock) {
   const auto log = std::make_shared<EventLog>();
   const Client locker = steady({.response_timeout = 3s, .observer = log});
@@ -142,6 +144,7 @@ INSTANTIATE_TEST_SUITE_P(, PostgresLateCommitTest,
                                   (row.param.second == LockKind::semaphore ? "_semaphore" : "");
                          });
 
+// Hazard: a commit succeeds after its client has gone
 TEST_P(PostgresLateCommitTest, CommitAfterTheDeadline_IsUndone) {
   const auto& [strategy, kind] = GetParam();
   {
@@ -303,6 +306,7 @@ INSTANTIATE_TEST_SUITE_P(, PostgresOurRaceTest, testing::Combine(testing::Values
 // meanwhile, so nothing is granted in between.
 // Shows: growing-tokens
 // Hazard: two get a free row: read first, then update
+// Hazard: a time or token from before the wait for a row
 TEST_P(PostgresOurRaceTest, SlowGrant_KeepsOthersOutAndTokensInOrder) {
   const bool optimistic = strategy == Strategy::optimistic;
   server.run(optimistic

@@ -58,6 +58,7 @@ class PreparedTransactionTest : public PostgresStrategyTest {
 };
 INSTANTIATE_TEST_SUITE_P(, PreparedTransactionTest, testing::ValuesIn(tested(session_strategies)), strategy_name);
 
+// Hazard: a prepared transaction holds a lock without a session
 TEST_P(PreparedTransactionTest, PreparedTransaction_HoldsTheLock) {
   const Client client = steady();
   for (const char* const name : {"lock", "another"}) {
@@ -213,6 +214,7 @@ TEST_F(AdvisoryTest, AnotherProgramsLock_IsSeenWithoutTables) {
 }
 
 // Shows: nothing-guessed
+// Hazard: an advisory lock stays held after an error, timeout or cancel
 TEST_F(AdvisoryTest, ErrorAfterTheGrant_LeavesNothingAndCostsNoOtherLock) {
   // From now on the server refuses some new tokens, after it has granted their locks.
   server.run(
@@ -242,6 +244,7 @@ TEST_F(AdvisoryTest, ErrorAfterTheGrant_LeavesNothingAndCostsNoOtherLock) {
 }
 
 // One lock is held for longer than its lease, another one is tried and waited for.
+// Hazard: a locked row or `CREATE INDEX` delays a session
 TEST_F(AdvisoryTest, RowOrTableLockedByOthers_CostsNoOtherLock) {
   for (const std::string blocker :
        {"CREATE INDEX ON dlock.fence (pid)", "SELECT FROM dlock.fence WHERE name = 'b' FOR UPDATE"}) {

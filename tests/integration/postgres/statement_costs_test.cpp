@@ -245,6 +245,7 @@ class PostgresStatementTest : public PostgresTest, public testing::WithParamInte
 
 // Hazard: a kept plan for an empty table scans a full one
 // Hazard: a list scans all locks for each name
+// Hazard: a try of a busy lock writes, and flushes the log
 TEST_P(PostgresStatementTest, PlannedForEmptyTables_ReadsLittleAndWritesOnlyGrants) {
   prepare();
   server.run(GetParam().fill);

@@ -17,9 +17,9 @@ namespace dlock::test {
 
 namespace {
 
-using postgres::Scenario;
+using sql::Scenario;
 
-class LiveSessions final : public postgres::StepSessions {
+class LiveSessions final : public sql::StepSessions {
  public:
   explicit LiveSessions(PostgresServer& server) : server_(server), foreign_(server.admin_conninfo()) {}
 
@@ -28,7 +28,7 @@ class LiveSessions final : public postgres::StepSessions {
   }
   void await_wait(int session) override {
     server_.await("EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND pid = " +
-                  std::to_string(pid(session)) + ")");
+                  std::to_string(id(session)) + ")");
   }
   [[nodiscard]] Answer answer(int session) override {
     LiveAnswer& answer = *answers_.at(session);
@@ -38,7 +38,7 @@ class LiveSessions final : public postgres::StepSessions {
     const std::string text = connection_of(session).notification();
     return text.substr(text.find(':') + 1);
   }
-  [[nodiscard]] int pid(int session) override { return connection_of(session).server().backend_pid; }
+  [[nodiscard]] int id(int session) override { return connection_of(session).server().backend_pid; }
   void end(int session) override { connections_.erase(session); }
   void pass(std::chrono::milliseconds time) override {
     (void)foreign_.query("SELECT pg_sleep(" + std::to_string(time.count()) + " / 1000.0)");
@@ -73,9 +73,10 @@ INSTANTIATE_TEST_SUITE_P(Scenarios, PostgresStatementSteps, testing::ValuesIn(po
                          [](const auto& scenario) { return scenario.param.name; });
 
 // Shows: first-come
+// Hazard: the holder changes the row: waiters lose their order
 TEST_P(PostgresStatementSteps, Scenario_IsAnsweredAsByTheFakeServer) {
   LiveSessions sessions(server);
-  play(GetParam(), sessions);
+  postgres::play(GetParam(), sessions);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ class PostgresStressTest : public PostgresTest, public testing::WithParamInterfa
   // The server has freed the lock by the time its holder receives that its session has ended, so two may be at work for
   // a moment. Their tokens tell them apart.
   [[nodiscard]] static bool may_overlap() {
-    return GetParam().disturbance == "sessions_ended" && PostgresLock::is_of_sessions(GetParam().strategy);
+    return GetParam().disturbance == "sessions_ended" && lives_in_sessions(GetParam().strategy);
   }
   // A slow machine needs longer.
   [[nodiscard]] bool goes_on() const {
@@ -122,7 +122,7 @@ class PostgresStressTest : public PostgresTest, public testing::WithParamInterfa
   [[nodiscard]] std::string url(const std::optional<PgBouncer>& pooler) const {
     const auto strategy = GetParam().strategy;
     if (pooler) return server.url_at(pooler->port(), with(strategy, "pooler=transaction"));
-    return server.url(with(strategy, PostgresLock::is_of_sessions(strategy) ? "max_connections=3" : ""));
+    return server.url(with(strategy, lives_in_sessions(strategy) ? "max_connections=3" : ""));
   }
 
   std::chrono::steady_clock::time_point end_;
@@ -175,7 +175,7 @@ std::vector<Stress> stresses() {
   for (const Strategy strategy : tested()) {
     for (const std::string disturbance :
          {"serializable", "repeatable_read", "serializable_behind_pooler", "queries_cancelled", "sessions_ended"}) {
-      if (disturbance == "serializable_behind_pooler" && PostgresLock::is_of_sessions(strategy)) continue;
+      if (disturbance == "serializable_behind_pooler" && lives_in_sessions(strategy)) continue;
       some.push_back({strategy, disturbance});
     }
   }

@@ -254,6 +254,7 @@ TEST_P(PostgresTransactionLockTest, EndOfTheWait_IsContainedByASavepoint) {
 }
 
 // A waiter behind others waits twice: for those, and then for the holder.
+// Hazard: `lock_timeout` applies twice to a row
 TEST_P(PostgresTransactionLockTest, WaitBehindOthers_EndsInTime) {
   constexpr auto wait = 4s;
   EXPECT_TRUE(is_free());  // and no longer a new name
@@ -326,6 +327,7 @@ TEST_P(PostgresTransactionLockTest, RollbackToASavepoint_ReleasesLaterLocks) {
 }
 
 // Shows: hole postgresql-transaction-error
+// Hazard: an error in a transaction frees its locks
 TEST_P(PostgresTransactionLockTest, AnyError_ReleasesBeforeTheRollback) {
   Program program = begun();
   (void)lock(program);

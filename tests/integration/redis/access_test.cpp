@@ -42,6 +42,7 @@ class AccessTest : public RedisTest {
   [[nodiscard]] std::string url_of(const std::string& login) const { return "redis://" + login + server.address(); }
 };
 
+// Hazard: H28 missing rights: a warning; polls
 TEST_F(AccessTest, WrongLoginOrPrefix_IsDenied) {
   const RedisServer open;
   const std::map<std::string, bool> denied = {

@@ -110,6 +110,7 @@ INSTANTIATE_TEST_SUITE_P(, ClusterTroubleTest, ::testing::ValuesIn(troubles),
 // --- Slots and masters -----------------------------------------------------------------------------------------------
 
 // Shows: hole redis-cluster
+// Hazard: H33 a cluster's redirections, moving slots, pushes
 TEST_F(ClusterTest, ReplacedMasterThawed_GrantsNothing) {
   const Client one = client({}, impatient());
   RedisServer& old = master_of("x");

@@ -38,6 +38,7 @@ class InteroperationTest : public RedisStrategyTest {
 };
 
 // Shows: hole redis-foreign-locks
+// Hazard: H31 another program's data: a prefix
 TEST_P(InteroperationTest, LocksOfRedisPyAndOurs_ExcludeEachOther) {
   Contender ours(this->client(), "shared");
   ForeignClient redis_py(this->redis_py());

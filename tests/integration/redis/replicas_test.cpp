@@ -19,6 +19,7 @@ class ReplicasTest : public RedisTest {
   }
 };
 
+// Hazard: H19 a failover loses locks: `replicas_ack`, fencing
 TEST_F(ReplicasTest, TooFewAcknowledgements_FailTheAcquireAndLeaveNothing) {
   std::unique_ptr<RedisServer> replica;
   const std::pair<const char*, std::function<std::string()>> cases[] = {
@@ -61,6 +62,7 @@ TEST_F(ReplicasTest, RenewalsNotAcknowledged_LeaseIsLostInItsTime) {
 }
 
 // Shows: hole redis-writable-replica
+// Hazard: a writable replica grants locks: dlock asks for the role
 TEST_F(ReplicasTest, Replica_GrantsNothingUnlessTheUrlAllowsIt) {
   const auto read_only = attach();
   EXPECT_EQ(try_error(connect_patiently(read_only->url(), impatient())), errc::unavailable);
@@ -78,6 +80,7 @@ TEST_F(ReplicasTest, Replica_GrantsNothingUnlessTheUrlAllowsIt) {
 
 // A client that sends requests all the time gets answers all the time, so it never probes its connection.
 // Shows: hole redis-writable-replica
+// Hazard: a writable replica grants locks: dlock asks for the role
 TEST_F(ReplicasTest, DemotedMasterTakesWrites_IdleAndBusyClientsLeaveIt) {
   (void)server.command({"CONFIG", "SET", "replica-read-only", "no"});
   const auto log = std::make_shared<EventLog>();
@@ -101,6 +104,7 @@ TEST_F(ReplicasTest, ServerWantsMoreReplicas_IsUnavailable) {
 
 class DemotionTest : public RedisStrategyTest {};
 
+// Hazard: H22 Sentinel: an old master grants locks; the client asks the sentinels every second
 TEST_P(DemotionTest, CrowdOfWaiters_DoesNotStormTheDemotedServer) {
   constexpr int crowd = 199;
   const Client client = steady({}, strategy());
@@ -148,6 +152,7 @@ class DemotedQueueTest : public RedisTest {
 };
 
 // Shows: first-come
+// Hazard: H22 Sentinel: an old master grants locks; the client asks the sentinels every second
 TEST_F(DemotedQueueTest, Waiters_SubscribeAtThePromotedServerAndAreServedInOrder) {
   Contender moved(disturbed(), "handed");
   {

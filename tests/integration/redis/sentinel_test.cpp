@@ -79,6 +79,7 @@ const Failover failovers[] = {
 class FailoverTest : public SentinelTest, public ::testing::WithParamInterface<Failover> {};
 
 // Shows: hole redis-sentinel
+// Hazard: H22 Sentinel: an old master grants locks; the client asks the sentinels every second
 TEST_P(FailoverTest, HolderAndWaiter_GoOnAtTheNewMaster) {
   expect_to_go_on([this](ClientOptions options) { return client(GetParam().parameters, std::move(options)); },
                   [this]() -> RedisServer& { return service.master(); },
@@ -94,6 +95,7 @@ INSTANTIATE_TEST_SUITE_P(, FailoverTest, ::testing::ValuesIn(failovers),
 
 // --- Sentinels -------------------------------------------------------------------------------------------------------
 
+// Hazard: H22 Sentinel: an old master grants locks; the client asks the sentinels every second
 TEST_F(SentinelTest, OneSentinelKilled_ClientsFollowTheOthers) {
   const std::string only_first = SentinelService::url_at({service.sentinel(0).port()});
   const Client learning = connect_patiently(only_first);  // of the others, which the URL does not name

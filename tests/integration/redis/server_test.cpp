@@ -30,6 +30,7 @@ TEST_F(ServerStateTest, OutOfMemory_RefusesAcquiresOnly) {
 }
 
 // Shows: hole redis-eviction
+// Hazard: H21 eviction: a warning
 TEST_F(ServerStateTest, Eviction_IsWarnedOf) {
   for (const bool evicts : {false, true}) {
     if (evicts) {
@@ -47,6 +48,7 @@ TEST_F(ServerStateTest, Eviction_IsWarnedOf) {
   }
 }
 
+// Hazard: H15, H16 late answers: close the connection
 TEST_F(ServerStateTest, Paused_GrantsLate) {
   const Client client = steady();
   (void)server.command({"CLIENT", "PAUSE", "300", "WRITE"});
@@ -86,6 +88,7 @@ class ForgetfulServerTest : public RedisStrategyTest {
 };
 
 // Shows: hole redis-no-persistence
+// Hazard: H20 a restart without persistence: the loss signal
 TEST_P(ForgetfulServerTest, RestartedWithoutData_HolderIsToldOfTheLoss) {
   const auto log = std::make_shared<EventLog>();
   const Client client = steady({.observer = log}, strategy());
@@ -112,6 +115,7 @@ TEST_P(ForgetfulServerTest, RestartedWithoutData_WaiterIsGrantedTheLock) {
 }
 
 // Shows: growing-tokens, hole redis-no-persistence
+// Hazard: H10, H12 clients' clocks, lost tokens: counter and `TIME`
 TEST_P(ForgetfulServerTest, DataOrScriptsForgotten_TokensGrow) {
   Contender ours(steady({}, strategy()), "counted");
   FencingToken last = take(ours.lock).token();

@@ -31,6 +31,7 @@ class CrowdTest : public RedisStrategyTest {
 };
 
 // Shows: crash-safety
+// Hazard: many dead or stopped waiters: one check per client
 TEST_P(CrowdTest, ManyWaitersKilled_LivingOneGetsTheLockWithTheRelease) {
   Contender living(steady({}, strategy()), "crowded");
   const Client holding = steady({}, strategy());
@@ -80,6 +81,7 @@ class ReconnectionTest : public RedisStrategyTest {
   ReconnectionTest() : RedisStrategyTest({.password = "administrator", .user = RedisUser{}}) {}
 };
 
+// Hazard: H23, H24 lost messages, expiry sends none: waiters ask
 TEST_P(ReconnectionTest, SubscriberReceivesNothing_WaiterStillGetsTheLock) {
   const Client holding = steady({}, strategy());
   Contender waiting_client(disturbed({.response_timeout = 500ms}, strategy()), "waited-for");

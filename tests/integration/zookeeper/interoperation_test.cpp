@@ -32,6 +32,7 @@ constexpr Pair queued[] = {{Library::curator, "InterProcessMutex", "layout=curat
 // kazoo 2.8's readers wait for writers that came after them, too, which wait for the readers.
 constexpr Pair readers = {Library::kazoo, "ReadLock", "layout=kazoo"};
 
+// Hazard: children of other programs: one layout, or refused
 TEST_F(InteroperationTest, TheirLocksAndOurs_ExcludeEachOther) {
   std::vector<Pair> pairs(std::begin(queued), std::end(queued));
   pairs.push_back(readers);
@@ -183,6 +184,7 @@ class ReapedParentsTest : public InteroperationTest {
 
 // An object of kazoo's makes the parent once, unless it finds it.
 // Shows: no-residue
+// Hazard: parent nodes accumulate or disappear: containers, made again
 TEST_F(ReapedParentsTest, OurParentReaped_TheirLockOutlivesIt) {
   std::vector<ForeignLock> all;
   for (const Pair& pair : queued) {
@@ -255,6 +257,7 @@ TEST_F(InteroperationTest, AnotherLayout_IsRefusedUntilItIsGone) {
 
 // No client of the queue can keep out those who take no notice of it.
 // Shows: hole zookeeper-foreign-layout
+// Hazard: children of other programs: one layout, or refused
 TEST_F(InteroperationTest, AnotherLayout_SomeWaitForOurLockSomeDoNot) {
   for (const Foreigner& pair : refused) {
     SCOPED_TRACE(pair);

@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <random>
 #include <set>
 #include <string>
 #include <string_view>
@@ -19,70 +18,52 @@
 #include <vector>
 
 #include <dlock/duration.hpp>
-#include <dlock/spi/lifetime.hpp>
 
 #include "backends/mysql/client/query_text.hpp"
 #include "backends/mysql/errors.hpp"
 #include "backends/mysql/sql/layout.hpp"
 #include "fake_tables.hpp"
-#include "tests/simulation/service.hpp"
-#include "tests/simulation/sql/fake_connection.hpp"
+#include "tests/simulation/sql/fake_database.hpp"
 
 namespace dlock::mysql {
 
-class FakeMysql final : public FakeTables {
- public:
-  using Fate = simulation::Fate;
+// A query that was received.
+struct Received {
+  sql::FakeQuery query;
+  simulation::Fate fate = simulation::Fate::answer;
+  bool wrapped = false;
+  std::size_t next = 0;  // command
+  sql::Results results = {};
+  std::string error = {};  // refuses it
+  std::size_t refused_at = 0;
+  bool was_late = false;
+  bool late_at_end = false;  // just before it is committed
+};
 
+using FakeDatabase = sql::FakeDatabase<sql::FakeSession<Received, FakeTables::Session>>;
+
+class FakeMysql final : public FakeTables, public FakeDatabase {
+ public:
   // For its timers.
   explicit FakeMysql(Executor& executor, std::uint64_t seed = 1)
       : FakeTables(executor),
-        executor_(executor),
-        dice_(seed),
-        wire_({.info = {.version = 101119, .ends_silent_sessions = true, .endpoint = "fake:3306/locks"},
-               .heartbeat = "DO 0",
-               .code_word = "error ",
-               .full = "Too many connections (error 1040)",
-               .pipelines = false,
-               .waits_times = 2}) {  // for plain locks, and for elections
-    wire_.replies_to_heartbeats = true;
-    wire_.records = false;
-    wire_.opened = [this](int connection, int process, const sql::Purpose& purpose) {
-      sessions_.try_emplace(connection, connection, process, purpose, executor_);
-    };
-    wire_.gone = [this](int connection) { left(connection); };
-    wire_.reply = [this](const sql::FakeQuery& query) {
-      receive(query);
-      return sql::FakeReply::held();
-    };
+        FakeDatabase(executor, seed,
+                     {.info = {.version = 101119, .ends_silent_sessions = true, .endpoint = "fake:3306/locks"},
+                      .heartbeat = "DO 0",
+                      .code_word = "error ",
+                      .full = "Too many connections (error 1040)",
+                      .pipelines = false,
+                      .waits_times = 2},  // for plain locks, and for elections
+                     killed, "1927") {
     make_schema();
   }
 
-  [[nodiscard]] auto connections(int process) { return wire_.connections(process); }
-  // How it meets those who connect.
-  [[nodiscard]] sql::FakeServer& wire() { return wire_; }
-
-  // --- What goes wrong: see simulation::Service ---
-  std::function<Fate(int process, std::string_view words)> fate;
-  std::function<nanoseconds()> delay = [] { return std::chrono::milliseconds(100); };
-  nanoseconds latency{};  // of what it sends
   // The number of the error with which it refuses a command; empty: none.
   std::function<std::string(int process, std::string_view word)> refusal;
-  void cut(int process) {
-    for (Session* const session : sessions_of(process)) break_off(*session, reset, {});
-  }
-  void set_reachable(int process, bool reachable) {
-    reachable ? (void)wire_.unreachable.erase(process) : (void)wire_.unreachable.insert(process);
-  }
-  void expire(int process) {  // KILL
-    for (Session* const session : sessions_of(process)) {
-      if (!session->silent) break_off(*session, killed, connection_killed);
-    }
-  }
   bool kill(int session) override {
     const auto found = sessions_.find(session);
     if (found == sessions_.end()) return false;
-    break_off(found->second, killed, connection_killed);
+    terminate(found->second);
     return true;
   }
   // Answers to waits that have not ended are not held either.
@@ -90,9 +71,8 @@ class FakeMysql final : public FakeTables {
     for (auto& [number, session] : sessions_) {
       for (Received& each : session.queue) each.fate = each.fate == Fate::hold ? Fate::answer : each.fate;
     }
-    for (const auto& [connection, query, reply] : std::exchange(held_, {})) wire_.answer(connection, query, reply);
+    FakeDatabase::release_held();
   }
-  void bury(int process) { wire_.bury(process); }
 
   // --- What it has ---
   void make_schema() {
@@ -124,60 +104,23 @@ class FakeMysql final : public FakeTables {
   }
 
  private:
-  static constexpr const char* reset = "fake: connection reset by peer";
   static constexpr const char* killed = "fake: Connection was killed (error 1927)";
-  static constexpr const char* connection_killed = "1927";
   static constexpr const char* interrupted = "1317";
   static constexpr const char* server_shutdown = "1053";
   static constexpr const char* no_such_table = "1146";
   static constexpr const char* error_during_commit = "1180";
   // The server looks after the client of a session that waits for a user lock; never while it waits for a row.
   static constexpr std::chrono::milliseconds client_check{800};
-  static constexpr std::chrono::seconds unacknowledged{30};
   static constexpr std::chrono::seconds unused{60};
 
-  // A query that was received.
-  struct Received {
-    sql::FakeQuery query;
-    Fate fate = Fate::answer;
-    bool wrapped = false;
-    std::size_t next = 0;  // command
-    sql::Results results = {};
-    std::string error = {};  // refuses it
-    std::size_t refused_at = 0;
-    bool was_late = false;
-    bool late_at_end = false;  // just before it is committed
-  };
-  struct Session : FakeTables::Session {
-    Session(int of_number, int of_process, sql::Purpose of_purpose, Executor& executor)
-        : FakeTables::Session(of_number), process(of_process), purpose(std::move(of_purpose)), timer(executor) {}
-    const int process;
-    const sql::Purpose purpose;
-    std::deque<Received> queue = {};
-    bool silent = false;       // nothing gets through any more
-    bool broken = false;       // nor here, and the client learns of that
-    bool terminated = false;   // it ends with that; else with what it has received
-    bool client_left = false;  // that is
-    bool open = false;         // a transaction of the client's own
-    Timer timer;
-  };
-
-  [[nodiscard]] static std::string word_of(const Command& command) {
-    return command.statement != nullptr ? command.statement->word : command.text.substr(0, command.text.find(' '));
-  }
-  [[nodiscard]] static std::string words_in(const sql::FakeQuery& query) {
-    std::string words;
-    for (const Command& command : query.commands) words += (words.empty() ? "" : " ") + word_of(command);
-    return words;
-  }
+  using Session = sql::FakeSession<Received, FakeTables::Session>;
+  using FakeDatabase::executor_;
 
   // --- From clients ---
 
   // Of one that nothing reaches the server does not know that its client has gone.
-  void left(int connection) {
-    const auto found = sessions_.find(connection);
-    if (found == sessions_.end()) return;
-    Session& session = found->second;
+  void left(Session& session) override {
+    const int connection = session.number;
     if (session.terminated) return end(connection);
     if (session.silent && session.purpose.session_lease.count() > 0) return;
     session.client_left = true;
@@ -185,13 +128,7 @@ class FakeMysql final : public FakeTables {
     if (session.waits_for == nullptr || session.waits_for->of_row) return;
     session.timer.arm(saturating_add(executor_.now(), client_check), [this, connection] { end(connection); });
   }
-  void receive(const sql::FakeQuery& query) {
-    const auto found = sessions_.find(query.connection);
-    if (found == sessions_.end() || found->second.silent || found->second.broken) return;
-    Session& session = found->second;
-    const Fate what = fate ? fate(session.process, words_in(query)) : Fate::answer;
-    if (what == Fate::lose_request) return break_off(session, reset, {});
-    if (what == Fate::silence) return be_silent(session);
+  void take(Session& session, const sql::FakeQuery& query, Fate what) override {
     session.timer.disarm();
     Received& received = session.queue.emplace_back(Received{.query = query, .fate = what});
     const auto text = text_of({.commands = query.commands});
@@ -205,15 +142,6 @@ class FakeMysql final : public FakeTables {
       command.statement = &statements_.try_emplace(command.statement->sql, *command.statement).first->second;
     }
     if (session.queue.size() == 1) pump(session.number);
-  }
-  // A message that is not acknowledged breaks the client's end of the connection in time.
-  void be_silent(Session& session) {
-    session.silent = true;
-    const nanoseconds lease = session.purpose.session_lease;
-    const TimePoint at = saturating_add(executor_.now(), lease.count() > 0 ? lease : unacknowledged);
-    (void)executor_.schedule(at, lifetime_.guard([this, number = session.number] {
-      wire_.break_connections("fake: connection timed out", number);
-    }));
   }
   // An error may come behind commands that were carried out, and whose bells stay; or with the commit.
   void choose_error(const Session& session, Received& received) {
@@ -313,49 +241,12 @@ class FakeMysql final : public FakeTables {
     }
     finish(session, sql::FakeReply::refused(error, std::min(received.next, received.query.commands.size())));
   }
-  void finish(Session& session, sql::FakeReply reply) {
-    const Received received = std::move(session.queue.front());
-    session.queue.pop_front();
-    if (session.silent || session.broken || session.client_left) return;
-    if (received.fate == Fate::lose_answer) return break_off(session, reset, {});
-    if (received.fate == Fate::hold) {
-      held_.push_back({session.number, received.query.number, std::move(reply)});
-      return;
-    }
-    deliver([this, number = session.number, query = received.query.number, reply = std::move(reply)] {
-      wire_.answer(number, query, reply);
-    });
-    if (received.fate != Fate::expire) return;
-    // When the answer has arrived.
-    (void)executor_.schedule(saturating_add(executor_.now(), latency + std::chrono::milliseconds(10)),
-                             lifetime_.guard([this, process = session.process] { expire(process); }));
-  }
-  void deliver(Executor::Task task) {
-    if (latency.count() == 0) return task();
-    (void)executor_.schedule(saturating_add(executor_.now(), latency), lifetime_.guard(std::move(task)));
-  }
   void end(int number) {
     const auto found = sessions_.find(number);
     if (found == sessions_.end()) return;
     FakeTables::end(found->second);
     sessions_.erase(found);
   }
-  // The session ends when its client knows, or with its lease. Where a server ends it while the client is stopped, no
-  // promise but that of tokens survives.
-  void break_off(Session& session, const std::string& why, const std::string& error) {
-    session.silent = false;
-    session.broken = true;
-    session.terminated = !error.empty();
-    wire_.break_connections(why, session.number, error);
-  }
-  [[nodiscard]] std::vector<Session*> sessions_of(int process) {
-    std::vector<Session*> sessions;
-    for (auto& [number, session] : sessions_) {
-      if (session.process == process) sessions.push_back(&session);
-    }
-    return sessions;
-  }
-
   [[nodiscard]] Step execute(Session& session, const Command& command) {
     if (command.statement == nullptr) return execute_text(command.text);
     const std::string& word = command.statement->word;
@@ -411,21 +302,9 @@ class FakeMysql final : public FakeTables {
     return tables;
   }
 
-  struct Held {
-    int connection;
-    std::uint64_t query;
-    sql::FakeReply reply;
-  };
-
-  Executor& executor_;
-  std::mt19937_64 dice_;
-  sql::FakeServer wire_;
-  std::map<int, Session> sessions_;  // by their connections
   std::set<std::string, std::less<>> tables_;
   std::map<std::string, int> processes_;              // of owners
   std::map<std::string, sql::Statement> statements_;  // by their texts
-  std::vector<Held> held_;
-  Lifetime lifetime_;
 };
 
 }  // namespace dlock::mysql

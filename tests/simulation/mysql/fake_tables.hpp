@@ -64,6 +64,22 @@ class FakeTables {
     std::optional<Data> committed = {};  // what others see, while a transaction has changed it
   };
 
+  // The state of a session that statements know.
+  struct Session {
+    explicit Session(int of_number) : number(of_number) {}
+    const int number;
+    std::vector<Row*> locked = {};  // by its transaction
+    std::chrono::nanoseconds patience = std::chrono::seconds(1);
+    std::int64_t row_count = 0;
+    Lock* waits_for = nullptr;
+    // The statement in progress.
+    bool begun = false;
+    std::int64_t began = 0;
+    bool timed_out = false;
+
+    [[nodiscard]] std::int64_t id() const { return 1000 + number; }
+  };
+
   FakeTables(const FakeTables&) = delete;
   FakeTables& operator=(const FakeTables&) = delete;
 
@@ -95,22 +111,6 @@ class FakeTables {
   using nanoseconds = std::chrono::nanoseconds;
   using Params = std::vector<std::string>;
 
-  // The state of a session that statements know.
-  struct Session {
-    explicit Session(int of_number) : number(of_number) {}
-    const int number;
-    std::vector<Row*> locked = {};  // by its transaction
-    nanoseconds patience = std::chrono::seconds(1);
-    std::int64_t row_count = 0;
-    Lock* waits_for = nullptr;
-    // The statement in progress.
-    bool begun = false;
-    std::int64_t began = 0;
-    bool timed_out = false;
-    std::optional<bool> took_bell = {};
-
-    [[nodiscard]] std::int64_t id() const { return 1000 + number; }
-  };
   // The outcome of a statement: rows, an error, or it waits.
   struct Step {
     Rows rows = {};
@@ -149,7 +149,6 @@ class FakeTables {
     if (!std::exchange(session.begun, true)) {
       session.began = now();
       session.timed_out = false;
-      session.took_bell.reset();
     }
     Params params;
     for (const auto& param : command.params) params.push_back(param.value_or(""));
@@ -303,6 +302,7 @@ class FakeTables {
   [[nodiscard]] Step on_lease(Session& session, const std::string& table, const std::string& what, const Params& params,
                               bool bell) {
     if (what == "acquire") return acquire(session, table, params, bell);
+    if (what == "make_row") return make_row(session, table, params.at(0));
     if (what == "renew") return renew(session, table, params, bell);
     if (what == "list") return {.rows = list(session, table, number(params.at(0)))};
     if (what == "forgettable") return forgettable(session, table, params);
@@ -348,27 +348,15 @@ class FakeTables {
 
   [[nodiscard]] Step acquire(Session& session, const std::string& table, const Params& params, bool bell) {
     const bool optimistic = is_optimistic(table);
-    const std::string key = table + "/" + params.at(0);
-    const std::string& owner = params.at(1);
-    const std::int64_t lease = number(params.at(3));
-    const std::int64_t place = bell ? number(params.at(4)) : 0;
-    // Evaluated before the server finds the row.
-    if (!session.took_bell) session.took_bell = bell && take_bell(session, key);
-    const std::int64_t new_session = *session.took_bell ? session.id() : 0;
-    Row& row = this->row(table, params.at(0));
-    if (auto step = locks(session, row, true)) return *std::move(step);
+    const std::string& name = params.back();
+    const std::string key = table + "/" + name;
+    const std::string& owner = params.at(0);
+    const std::int64_t place = bell ? number(params.at(1)) : 0;
+    const std::int64_t lease = number(params.at(params.size() - 4));
+    Row& row = this->row(table, name);
+    if (auto step = locks(session, row)) return *std::move(step);
+    if (!row.data.there) return {};
     const std::int64_t began = session.began;
-    const auto grant = [&](Data& data) {
-      data.owner = owner;
-      ++data.version;
-      data.lease_ms = lease;
-      data.when = began + (optimistic ? 0 : lease);
-    };
-    if (!row.data.there) {
-      Data& data = change(row) = {.there = true, .holder = params.at(2), .token = us(), .session = new_session};
-      grant(data);
-      return {.rows = affected(1, data.token)};
-    }
     const Data& is = row.data;
     const bool ours = is.owner == owner;
     const bool respects = !bell || std::abs(began - is.when) >= end_of_bells || user_of(key) == 0 ||
@@ -376,31 +364,40 @@ class FakeTables {
     const bool free = optimistic ? (!is.owner && respects) || stood_still(is, params, bell)
                                  : (!is.owner || is.when <= began) && respects;
     if (!ours && !free) {
-      if (new_session == session.id() && is.session != session.id()) (void)free_user_lock(session, key);
-      const std::int64_t bell_ms = bell ? ms_until(end_of_bells, std::abs(began - is.when)) : 0;
+      const std::int64_t bell_ms = std::max<std::int64_t>(ms_until(end_of_bells, std::abs(began - is.when)), 1);
       return {.rows = affected(0, !is.owner          ? bell_ms
                                   : optimistic       ? is.lease_ms
                                   : is.when <= began ? bell_ms
                                                      : ms_until(is.when, began))};
     }
     Data& data = change(row);
-    if (bell && new_session == session.id()) {
-      data.session = new_session;
-    } else if (bell && user_of(key) == place) {
+    if (bell && place != 0 && user_of(key) == place) {
       data.session = place;
+    } else if (bell && take_bell(session, key)) {
+      data.session = session.id();
     } else if (!ours) {
       data.session = 0;
     }
     if (!ours) {
       data.token = std::max(data.token + 1, us());
-      data.holder = params.at(2);
+      data.holder = params.at(params.size() - 3);
     }
-    grant(data);
-    return {.rows = affected(2, data.token)};
+    data.owner = owner;
+    ++data.version;
+    data.lease_ms = lease;
+    data.when = began + (optimistic ? 0 : lease);
+    return {.rows = affected(1, data.token)};
   }
   [[nodiscard]] static bool stood_still(const Data& data, const Params& params, bool bell) {
-    const std::size_t seen = bell ? 5 : 4;
+    const std::size_t seen = bell ? 2 : 1;
     return data.owner == params.at(seen) && data.version == number(params.at(seen + 1));
+  }
+  [[nodiscard]] Step make_row(Session& session, const std::string& table, const std::string& name) {
+    Row& row = this->row(table, name);
+    if (auto step = locks(session, row, true)) return *std::move(step);
+    if (row.data.there) return {};
+    change(row) = {.there = true};
+    return {.rows = affected(1, 0)};
   }
 
   [[nodiscard]] Step renew(Session& session, const std::string& table, const Params& params, bool bell) {

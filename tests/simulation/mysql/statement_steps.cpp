@@ -14,6 +14,9 @@
 
 namespace dlock::mysql {
 
+using sql::Scenario;
+using sql::StepSessions;
+
 namespace {
 
 using Kind = RowRequest::Kind;
@@ -90,8 +93,8 @@ constexpr std::string_view bells_of_sessions_that_end = R"(
 )";
 
 constexpr std::string_view bells_of_failed_queries = R"(
-  1 acquire z z => yes token
-  1 release z z => yes
+  1 acquire x z ; acquire z z => yes token ; yes token
+  1 release x z ; release z z => yes ; yes
   locks $T z
   1 acquire x a ; acquire z b => 1205
   unlocks
@@ -410,15 +413,26 @@ class Player {
         words.clear();
       }
     }
-    sql::RowStore::Requests all;
-    for (const RowRequest& each : requests) all.push_back(&each);
-    sessions_.send(session, store_.commands_for(all, quiet));
-    const auto answer = sessions_.answer(session);
-    if (answer.outcome.problem != sql::Problem::none) {
-      EXPECT_EQ(answer.outcome.server_code, expected) << answer.outcome.failure.detail;
-      return;
+    std::vector<RowAnswer> answers(requests.size(), {.status = Status::no_row});
+    for (bool make_row = false;; make_row = true) {
+      sql::RowStore::Requests some;
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        if (answers[i].status != Status::no_row) continue;
+        requests[i].make_row = make_row;
+        some.push_back(&requests[i]);
+      }
+      if (some.empty()) break;
+      sessions_.send(session, store_.commands_for(some, quiet));
+      const auto answer = sessions_.answer(session);
+      if (answer.outcome.problem != sql::Problem::none) {
+        EXPECT_EQ(answer.outcome.server_code, expected) << answer.outcome.failure.detail;
+        return;
+      }
+      const auto given = store_.answers_to(some, answer.results, {});
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        answers[static_cast<std::size_t>(some[i] - requests.data())] = given[i];
+      }
     }
-    const auto answers = store_.answers_to(all, answer.results, {});
     // In the order in which the rows are changed, so that tokens can be compared.
     std::string out;
     for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -434,7 +448,7 @@ class Player {
     if (word == "gave_up") request.gave_up = true;
     if (word.starts_with("lease=")) request.lease = ms();
     if (word.starts_with("mark=")) request.mark = ms();
-    if (word.starts_with("place=")) request.place = sessions_.id(std::stoi(value()));
+    if (word.starts_with("place=")) request.place = static_cast<std::uint64_t>(sessions_.id(std::stoi(value())));
     if (word.starts_with("seen=")) {
       request.stood_still = {.owner = owner_of(value()[0]).to_string(), .version = std::stoi(value().substr(2))};
     }
@@ -520,14 +534,10 @@ Scenario scenario_of(bool optimistic, const std::string& name, std::string_view 
   }
   text = replaced(text, "$T", optimistic ? "optimistic" : "lease");
   text = replaced(text, "$LEFT", optimistic ? "-" : "lease");
-  return {(optimistic ? "Optimistic" : "Table") + name, optimistic ? "optimistic" : "lease", text};
+  return {(optimistic ? "Optimistic" : "Table") + name, text, optimistic ? "optimistic" : "lease"};
 }
 
 }  // namespace
-
-void PrintTo(const Scenario& scenario, std::ostream* out) {
-  *out << scenario.name;
-}
 
 std::vector<Scenario> scenarios() {
   std::vector<Scenario> all;
@@ -540,7 +550,7 @@ std::vector<Scenario> scenarios() {
     all.push_back(scenario_of(optimistic, "Questions", questions_about_rows));
   }
   const auto add = [&all](const char* name, const char* store, std::string_view steps) {
-    all.push_back({name, store, std::string(steps)});
+    all.push_back({name, std::string(steps), store});
   };
   add("TableExpiry", "lease", expiry);
   add("OptimisticTakeover", "optimistic", takeover);
@@ -556,11 +566,7 @@ std::vector<Scenario> scenarios() {
 
 void play(const Scenario& scenario, StepSessions& sessions) {
   Player player(scenario, sessions);
-  std::istringstream steps(scenario.steps);
-  for (std::string line; std::getline(steps, line) && !testing::Test::HasFailure();) {
-    SCOPED_TRACE(line);
-    player.play_line(line);
-  }
+  sql::play_lines(scenario, [&](const std::string& line) { player.play_line(line); });
 }
 
 }  // namespace dlock::mysql

@@ -6,13 +6,11 @@
 
 namespace dlock::postgres {
 
-class FakeServer : public sql::FakeServer {
- public:
-  FakeServer()
-      : sql::FakeServer({.info = {.version = 150020, .endpoint = "fake:5432/locks"},
-                         .heartbeat = heartbeat_sql,
-                         .code_word = "SQLSTATE ",
-                         .full = "FATAL:  53300: sorry, too many clients already"}) {}
-};
+[[nodiscard]] inline FakeTraits fake_traits() {
+  return {.info = {.version = 150020, .endpoint = "fake:5432/locks"},
+          .heartbeat = heartbeat_sql,
+          .code_word = "SQLSTATE ",
+          .full = "FATAL:  53300: sorry, too many clients already"};
+}
 
 }  // namespace dlock::postgres

@@ -9,14 +9,12 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <dlock/duration.hpp>
-#include <dlock/spi/lifetime.hpp>
 
 #include "backends/postgres/schema/layout.hpp"
 #include "fake_session_locks.hpp"
@@ -26,46 +24,12 @@ namespace dlock::postgres {
 class FakePostgres final : public FakeSessionLocks {
  public:
   // For its timers.
-  explicit FakePostgres(Executor& executor, std::uint64_t seed = 1) : FakeSessionLocks(executor), dice_(seed) {
-    wire_.replies_to_heartbeats = true;
-    wire_.records = false;
-    wire_.opened = [this](int connection, int process, const Purpose& purpose) {
-      sessions_.try_emplace(connection, connection, process, purpose, executor_);
-    };
-    wire_.gone = [this](int connection) { left(connection); };
-    wire_.reply = [this](const FakeQuery& query) {
-      receive(query);
-      return FakeReply::held();
-    };
-  }
+  explicit FakePostgres(Executor& executor, std::uint64_t seed = 1) : FakeSessionLocks(executor, seed) {}
 
-  [[nodiscard]] OpenConnection connections(int process) { return wire_.connections(process); }
-  // How it meets those who connect.
-  [[nodiscard]] FakeServer& wire() { return wire_; }
-
-  // --- What goes wrong: see simulation::Service ---
-  std::function<Fate(int process, std::string_view words)> fate;
-  std::function<std::chrono::nanoseconds()> delay = [] { return std::chrono::milliseconds(100); };
-  std::chrono::nanoseconds latency{};  // of what it sends
   // The SQLSTATE with which it refuses a command; empty: none.
   std::function<std::string(int process, std::string_view word, const Command&)> refusal;
   // Changes the answer to a command that was carried out.
   std::function<void(int process, std::string_view word, Rows&)> falsify;
-  void cut(int process) {
-    for (Session* const session : sessions_of(process)) break_off(*session, reset, {});
-  }
-  void set_reachable(int process, bool reachable) {
-    reachable ? (void)wire_.unreachable.erase(process) : (void)wire_.unreachable.insert(process);
-  }
-  void expire(int process) {  // pg_terminate_backend()
-    for (Session* const session : sessions_of(process)) {
-      if (!session->silent) break_off(*session, terminated, ended_by_administrator);
-    }
-  }
-  void release_held() {
-    for (const auto& [connection, query, reply] : std::exchange(held_, {})) wire_.answer(connection, query, reply);
-  }
-  void bury(int process) { wire_.bury(process); }
 
   // --- What it has ---
   bool has_schema = true;
@@ -87,21 +51,9 @@ class FakePostgres final : public FakeSessionLocks {
   // Whoever makes the schema has this row locked.
   static constexpr const char* creation_row = "\tcreation";
   static constexpr std::string_view ending_states = "57P0";  // such an error is the session's end
-  static constexpr const char* reset = "fake: connection reset by peer";
   // client_connection_check_interval, for which the backend asks.
   static constexpr milliseconds client_check{500};
   static constexpr milliseconds brief{250};
-  static constexpr std::chrono::seconds unacknowledged{30};
-
-  [[nodiscard]] static std::string word_of(const Command& command) {
-    return command.statement != nullptr ? command.statement->word : command.text.substr(0, command.text.find(' '));
-  }
-
-  [[nodiscard]] static std::string words_in(const FakeQuery& query) {
-    std::string words;
-    for (const Command& command : query.commands) words += (words.empty() ? "" : " ") + word_of(command);
-    return words;
-  }
 
   [[nodiscard]] static bool concerns_several(const Command& command) {
     const std::string names = command.params.empty() ? "" : command.params.front().value_or("");
@@ -109,10 +61,8 @@ class FakePostgres final : public FakeSessionLocks {
   }
 
   // Of one that nothing reaches the server does not know that its client has gone.
-  void left(int connection) {
-    const auto found = sessions_.find(connection);
-    if (found == sessions_.end()) return;
-    Session& session = found->second;
+  void left(Session& session) override {
+    const int connection = session.number;
     if (session.terminated) return end(connection);
     const bool waits = std::find(waiting_.begin(), waiting_.end(), connection) != waiting_.end();
     const nanoseconds lease = session.purpose.session_lease;
@@ -123,13 +73,7 @@ class FakePostgres final : public FakeSessionLocks {
     session.timer.arm(saturating_add(executor_.now(), session.silent ? lease : client_check),
                       [this, connection] { end(connection); });
   }
-  void receive(const FakeQuery& query) {
-    const auto found = sessions_.find(query.connection);
-    if (found == sessions_.end() || found->second.silent || found->second.broken) return;
-    Session& session = found->second;
-    const Fate what = fate ? fate(session.process, words_in(query)) : Fate::answer;
-    if (what == Fate::lose_request) return break_off(session, reset, {});
-    if (what == Fate::silence) return be_silent(session);
+  void take(Session& session, const FakeQuery& query, Fate what) override {
     session.queue.push_back({.query = query, .fate = what});
     for (Command& command : session.queue.back().query.commands) {
       if (command.statement == nullptr) continue;
@@ -137,15 +81,6 @@ class FakePostgres final : public FakeSessionLocks {
       command.statement = &statements_.try_emplace(word, Statement{.sql = {}, .word = word}).first->second;
     }
     if (session.queue.size() == 1) pump(session);
-  }
-  // A message that is not acknowledged breaks the client's end of the connection in time: see keepalive_parameters().
-  void be_silent(Session& session) {
-    session.silent = true;
-    const nanoseconds lease = session.purpose.session_lease;
-    const TimePoint at = saturating_add(executor_.now(), lease.count() > 0 ? lease : unacknowledged);
-    (void)executor_.schedule(at, lifetime_.guard([this, number = session.number] {
-      wire_.break_connections("fake: connection timed out", number);
-    }));
   }
   void pump(Session& session) {
     const int number = session.number;
@@ -249,7 +184,7 @@ class FakePostgres final : public FakeSessionLocks {
   }
   void fail(Session& session, const std::string& server_code, std::size_t command) {
     if (server_code.starts_with(ending_states)) {
-      break_off(session, terminated, server_code);
+      terminate(session, server_code);
       session.queue.clear();
       return;
     }
@@ -261,27 +196,6 @@ class FakePostgres final : public FakeSessionLocks {
                         return word_of(each).find(".unlock") != std::string::npos;
                       });
     finish(session, FakeReply::refused(server_code, command));
-  }
-  void finish(Session& session, FakeReply reply) {
-    const Received received = std::move(session.queue.front());
-    session.queue.pop_front();
-    if (session.silent || session.broken || session.client_left) return;
-    if (received.fate == Fate::lose_answer) return break_off(session, reset, {});
-    if (received.fate == Fate::hold) {
-      held_.push_back({session.number, received.query.number, std::move(reply)});
-      return;
-    }
-    deliver([this, number = session.number, query = received.query.number, reply = std::move(reply)] {
-      wire_.answer(number, query, reply);
-    });
-    if (received.fate != Fate::expire) return;
-    // When the answer has arrived.
-    (void)executor_.schedule(saturating_add(executor_.now(), std::chrono::milliseconds(10)),
-                             lifetime_.guard([this, process = session.process] { expire(process); }));
-  }
-  void deliver(Executor::Task task) {
-    if (latency.count() == 0) return task();
-    (void)executor_.schedule(saturating_add(executor_.now(), latency), lifetime_.guard(std::move(task)));
   }
   void time_is_over(int number) {
     Session& session = sessions_.at(number);
@@ -299,14 +213,6 @@ class FakePostgres final : public FakeSessionLocks {
     waiting_.remove(number);
     retry_soon();
   }
-  // The session ends when its client knows, or with its lease. Where a server ends it while the client is stopped, no
-  // promise but that of tokens survives.
-  void break_off(Session& session, const std::string& why, const std::string& server_code) override {
-    session.silent = false;
-    session.broken = true;
-    session.terminated = !server_code.empty();
-    wire_.break_connections(why, session.number, server_code);
-  }
   // As a task of its own: whoever frees something is in the middle of a query.
   void retry_soon() override {
     if (waiting_.empty() || std::exchange(retrying_, true)) return;
@@ -318,14 +224,6 @@ class FakePostgres final : public FakeSessionLocks {
       }
     }));
   }
-  [[nodiscard]] std::vector<Session*> sessions_of(int process) {
-    std::vector<Session*> sessions;
-    for (auto& [number, session] : sessions_) {
-      if (session.process == process) sessions.push_back(&session);
-    }
-    return sessions;
-  }
-
   [[nodiscard]] Step execute(Session& session, const Command& command) {
     const std::string word = command.statement != nullptr ? command.statement->word : command.text;
     const std::string refused = refusal ? refusal(session.process, word, command) : "";
@@ -442,20 +340,11 @@ class FakePostgres final : public FakeSessionLocks {
     if (!std::exchange(session.rows, {}).empty()) retry_soon();
   }
 
-  std::mt19937_64 dice_;
-  FakeServer wire_;
   std::map<std::string, FakeLockTable, std::less<>> tables_;
   std::map<std::string, int> processes_;         // of owners
   std::map<std::string, Statement> statements_;  // by their words; those of a client go with it
-  struct Held {
-    int connection;
-    std::uint64_t query;
-    FakeReply reply;
-  };
-  std::vector<Held> held_;
-  Session* current_ = nullptr;  // sends the notifications
+  Session* current_ = nullptr;                   // sends the notifications
   bool retrying_ = false;
-  Lifetime lifetime_;
 };
 
 }  // namespace dlock::postgres

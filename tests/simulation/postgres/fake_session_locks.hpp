@@ -23,18 +23,41 @@
 #include "array_elements.hpp"
 #include "fake_connection.hpp"
 #include "fake_lock_table.hpp"
-#include "tests/simulation/service.hpp"
+#include "tests/simulation/sql/fake_database.hpp"
 
 namespace dlock::postgres {
 
-class FakeSessionLocks {
+struct KeyLocks {  // on an advisory key
+  int exclusive = 0;
+  int shared = 0;
+};
+// A query that was received.
+struct Received {
+  FakeQuery query;
+  simulation::Fate fate = simulation::Fate::answer;
+  std::size_t next = 0;  // command
+  Results results = {};
+  bool waits = false;            // for others, or because it is late
+  std::string end_of_wait = {};  // the SQLSTATE of that
+  bool too_long = false;         // it waited
+  bool was_late = false;
+  std::vector<FakeLockTable::Row*> locked = {};  // while it is
+};
+struct PostgresSession : FakeSession<Received> {
+  using FakeSession::FakeSession;
+  bool unknown = false;  // an unlock was refused, so the client cannot know what it has
+  bool failed = false;   // its transaction, which has to be rolled back
+  bool makes_schema = false;
+  std::set<std::string> rows = {};                      // locked by the transaction
+  std::string holder = {};                              // of the last of them
+  std::map<std::string, std::int64_t> new_tokens = {};  // not committed
+  std::chrono::milliseconds patience{};                 // of its statements; 0: for ever
+  std::vector<std::pair<std::string, std::string>> notifications = {};
+  std::map<std::string, KeyLocks> keys = {};
+  std::set<std::string> channels = {};
+};
+class FakeSessionLocks : public FakeDatabase<PostgresSession> {
  public:
-  using Fate = simulation::Fate;
-
-  explicit FakeSessionLocks(Executor& executor) : executor_(executor) {}
-  FakeSessionLocks(const FakeSessionLocks&) = delete;
-  FakeSessionLocks& operator=(const FakeSessionLocks&) = delete;
-
   // Processes: those that hold, and those that wait.
   [[nodiscard]] std::vector<int> sessions_of_key(const std::string& key, bool waiters = true) const {
     return sessions_of(
@@ -46,53 +69,17 @@ class FakeSessionLocks {
   }
 
  protected:
+  using Session = PostgresSession;
   using milliseconds = std::chrono::milliseconds;
   using nanoseconds = std::chrono::nanoseconds;
 
   static constexpr std::string_view shared_ending = "_shared";
   static constexpr const char* ended_by_administrator = "57P01";
-  static constexpr const char* terminated = "fake: terminating connection due to administrator command";
 
-  struct Locks {  // on an advisory key
-    int exclusive = 0;
-    int shared = 0;
-  };
-  // A query that was received.
-  struct Received {
-    FakeQuery query;
-    Fate fate = Fate::answer;
-    std::size_t next = 0;  // command
-    Results results = {};
-    bool waits = false;            // for others, or because it is late
-    std::string end_of_wait = {};  // the SQLSTATE of that
-    bool too_long = false;         // it waited
-    bool was_late = false;
-    std::vector<FakeLockTable::Row*> locked = {};  // while it is
-  };
-  struct Session {
-    Session(int of_number, int of_process, Purpose of_purpose, Executor& executor)
-        : number(of_number), process(of_process), purpose(std::move(of_purpose)), timer(executor) {}
-    const int number;
-    const int process;
-    const Purpose purpose;
-    std::deque<Received> queue = {};
-    bool silent = false;       // nothing gets through any more
-    bool broken = false;       // nor here, and the client learns of that
-    bool terminated = false;   // it ends with that; else with what it has received
-    bool client_left = false;  // that is
-    bool unknown = false;      // an unlock was refused, so the client cannot know what it has
-    bool open = false;         // a transaction
-    bool failed = false;       // and that has to be rolled back
-    bool makes_schema = false;
-    std::set<std::string> rows = {};                      // locked by the transaction
-    std::string holder = {};                              // of the last of them
-    std::map<std::string, std::int64_t> new_tokens = {};  // not committed
-    std::chrono::milliseconds patience{};                 // of its statements; 0: for ever
-    std::vector<std::pair<std::string, std::string>> notifications = {};
-    std::map<std::string, Locks> keys = {};
-    std::set<std::string> channels = {};
-    Timer timer;
-  };
+  FakeSessionLocks(Executor& executor, std::uint64_t seed)
+      : FakeDatabase(executor, seed, fake_traits(), "fake: terminating connection due to administrator command",
+                     ended_by_administrator) {}
+
   // The outcome of a command: rows, an error, or it has to wait for so long, and then is an error.
   struct Step {
     Rows rows = {};
@@ -115,7 +102,6 @@ class FakeSessionLocks {
   ~FakeSessionLocks() = default;
   // Some of what sessions wait for may be free now.
   virtual void retry_soon() = 0;
-  virtual void break_off(Session& session, const std::string& why, const std::string& server_code) = 0;
 
   [[nodiscard]] Step execute_advisory(Session& session, std::string_view word, const Params& params) {
     const bool shared = word.ends_with(shared_ending);
@@ -179,10 +165,8 @@ class FakeSessionLocks {
     return std::max(last + 1, clock_);
   }
 
-  Executor& executor_;
   std::map<std::string, Fence> fences_;  // by table and row: "fence/a", "row_lock/a"
   std::int64_t clock_ = 0;               // in microseconds, when a token was made last
-  std::map<int, Session> sessions_;      // by their connections
   std::list<int> waiting_;               // in order
 
  private:
@@ -323,7 +307,7 @@ class FakeSessionLocks {
       const std::string pid = std::to_string(1000 + number);
       if (!chosen.empty() && std::ranges::count(chosen, pid) == 0) continue;
       ended.rows.push_back({"t", std::nullopt, pid});
-      break_off(session, terminated, ended_by_administrator);
+      terminate(session);
     }
     return ended;
   }

@@ -352,14 +352,10 @@ void play_line(const std::string& line, StepSessions& sessions) {
     const std::size_t arrow = line.find("=>") + 2;
     expected = arrow < line.size() ? line.substr(line.find_first_not_of(' ', arrow)) : "";
   }
-  EXPECT_EQ(text_of(sessions.answer(session), sessions.pid(session)), expected);
+  EXPECT_EQ(text_of(sessions.answer(session), sessions.id(session)), expected);
 }
 
 }  // namespace
-
-void PrintTo(const Scenario& scenario, std::ostream* out) {
-  *out << scenario.name;
-}
 
 std::vector<Scenario> scenarios() {
   std::vector<Scenario> all;
@@ -385,11 +381,7 @@ std::vector<Scenario> scenarios() {
 }
 
 void play(const Scenario& scenario, StepSessions& sessions) {
-  std::istringstream steps(scenario.steps);
-  for (std::string line; std::getline(steps, line) && !testing::Test::HasFailure();) {
-    SCOPED_TRACE(line);
-    play_line(line, sessions);
-  }
+  sql::play_lines(scenario, [&](const std::string& line) { play_line(line, sessions); });
 }
 
 }  // namespace dlock::postgres

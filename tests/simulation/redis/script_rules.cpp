@@ -6,6 +6,7 @@ const std::vector<ScriptRule>& script_rules() {
   static const std::vector<ScriptRule> rules = {
       // --- One holder ------------------------------------------------------------------------------------------------
       // Shows: crash-safety
+      // Hazard: H1 expiry set after the value: one `SET ... PX`
       {"Lock_IsItsValueAndItsLease", false, R"(
         acquire c:1 => token new; ! TYPE $lock => string; holder => c:1; ! PTTL $lock => ~30000)"},
       // Shows: no-residue
@@ -14,30 +15,36 @@ const std::vector<ScriptRule>& script_rules() {
         ! PTTL $queue => ~30000; ! PTTL $alive => ~30000; ! TTL $fence => 2505601..2592000
         release c:2 leave; release c:1; ! EXISTS $lock $queue $alive => 0)"},
       // Shows: one-holder
+      // Hazard: H13, H14 a lost answer: repeat, or undo
       {"RepeatedAcquire_ChangesOnlyTheLease", false, R"(
         acquire c:1 try lease=5000 => token new; acquire c:1 => token same; acquire c:1 queue => token same
         ! PTTL $lock => ~30000; waiters => 0)"},
       // Shows: only-the-owner
+      // Hazard: H2 delete without comparing: one script
       {"ReleaseOfAnotherOwner_TouchesNothing", false, R"(
         acquire c:1; release c:2 => 0 1 0; holder => c:1; release c:1 => 1; release c:1 => -1 1 0)"},
       // Shows: renewal
+      // Hazard: H4, H17 a renewal revives a lock, or races a release
       {"Renewal_RevivesNoLockAndExtendsNoOtherOwners", false, R"(
         renew c:1 => 0; ! EXISTS $lock => 0
         acquire c:2 try lease=5000; renew c:1 60000 => 0; ! PTTL $lock => <=5000
         renew c:2 60000 => 1; ! PTTL $lock => >5000)"},
       {"LockWithoutAnEnd_IsBusy", false, R"(
         ! SET $lock foreign; acquire c:1 => busy -1; holder => foreign)"},
+      // Hazard: H31 another program's data: a prefix
       {"KeyOfAnotherType_IsNotTouched", false, R"(
         ! HSET $lock field data; acquire c:1 => -WRONGTYPE; acquire c:1 queue => -WRONGTYPE
         release c:1 leave => -WRONGTYPE; renew c:1 => -WRONGTYPE; ! HGET $lock field => data; waiters => 0)"},
 
       // --- Tokens ----------------------------------------------------------------------------------------------------
       // Shows: growing-tokens
+      // Hazard: H10, H12 clients' clocks, lost tokens: counter and `TIME`
       {"Tokens_GrowAndAreAtLeastTheServersTime", false, R"(
         10* acquire c:# => token new; release c:#
         ! DEL $fence
         10* acquire d:# => token new; release d:#)"},
       // Shows: growing-tokens
+      // Hazard: H10, H12 clients' clocks, lost tokens: counter and `TIME`
       {"ClockSetBack_TokensGrow", false, R"(
         ! SET $fence 4000000000000000_c:0_host:1:x
         acquire c:1 => token new 4000000000000001; release c:1; acquire c:2 => token new 4000000000000002; release c:2
@@ -49,6 +56,7 @@ const std::vector<ScriptRule>& script_rules() {
       // later one's.
       {"ClockOfFewerDigits_TokensGrow", false, R"(
         ! SET $fence 1795243190100435_c:0_host:1:x; acquire-1970 c:1 => 1795243190100436)"},
+      // Hazard: H6 Lua's numbers: tokens are text
       {"Token_IsWrittenInFull", false, R"(
         acquire c:1; ! GET $fence => $token c:1 host:1:test)"},
       // It says who holds the lock, and `list` finds the lock by it. Once a day is enough, and not by others.
@@ -70,6 +78,7 @@ const std::vector<ScriptRule>& script_rules() {
 
       // --- The queue -------------------------------------------------------------------------------------------------
       // Shows: first-come
+      // Hazard: H25 the herd, costly waiting: one is woken, polls are rare
       {"Waiters_AreServedInOrderAndWokenOnce", false, R"(
         listen a; listen b; acquire c:1
         acquire a:1 queue => busy ~30000 0 1 1; acquire b:1 queue => busy ~30000 1 1 2
@@ -88,6 +97,7 @@ const std::vector<ScriptRule>& script_rules() {
         listen a; acquire c:1; acquire a:1 queue; ! DEL $lock; acquire c:2 => busy
         holder => a:1; hear a => a:1; waiters => 0)"},
       // An expiry tells nobody, so somebody has to look: until a:1 has to confirm, then until its lease ends.
+      // Hazard: H23, H24 lost messages, expiry sends none: waiters ask
       {"NewHolder_IsWatchedByTheNextWaiter", false, R"(
         listen a; listen b; acquire c:1; acquire a:1 queue; acquire b:1 queue; acquire a:2 queue
         release c:1; hear a => a:1; hear b => b:1 1000
@@ -121,11 +131,13 @@ const std::vector<ScriptRule>& script_rules() {
         listen b; acquire c:1 try lease=600000; acquire a:1 queue; acquire b:1 queue; release a:1 leave
         hear b => b:1 ~600000)"},
       // Nobody hears the channel of those before b:1. Who is in the queue stays where it is.
+      // Hazard: a waiter is cut off during a release: it claims its place
       {"CutWaiter_GetsItsPlaceBack", false, R"(
         listen b; acquire c:1; acquire cut:1 queue => busy * 0 1 1; acquire cut:2 queue => busy * 1 1 2
         acquire cut:1 queue => busy * 0 0 1; acquire b:1 queue; acquire b:2 queue; release c:1; holder => b:1
         acquire cut:1 queue ticket=1 => busy * 0 1 1; acquire b:2 queue ticket=1 => busy * 1 0)"},
       // As a clock does that is set forward by more than the time that a waiter counts as alive without asking.
+      // Hazard: H9 the server's clock is stepped: `doctor`; fencing
       {"WaitersThatExpiredByASteppedClock_ComeBack", false, R"(
         listen a; acquire c:1
         3* acquire a:# queue; ! ZADD $alive 1 a:#
@@ -189,16 +201,20 @@ const std::vector<ScriptRule>& script_rules() {
         release b:1; hear lock:$lock => ""; ! PUBLISH dlock:w:lock:$lock end; hear lock:$lock => end)"},
 
       // --- Servers in trouble ----------------------------------------------------------------------------------------
+      // Hazard: H7 scripts do not roll back: the write that may fail first
       {"NoMemory_AcquireFailsAndReleaseHandsOn", false, R"(
         listen a; acquire c:1; acquire a:1 queue; ! CONFIG SET maxmemory 1; renew c:1 => 1; release c:1 => 1
         holder => a:1; release a:1 => 1; acquire c:2 => -OOM; ! CONFIG SET maxmemory 0; holder => nil; waiters => 0)"},
+      // Hazard: H7 scripts do not roll back: the write that may fail first
       {"NoReplicas_NothingIsHalfApplied", false, R"(
         listen a; acquire c:1; acquire a:1 queue; ! CONFIG SET min-replicas-to-write 1; release c:1 => -NOREPLICAS
         renew c:1 => -NOREPLICAS; acquire c:1 => -NOREPLICAS; acquire b:1 queue => -NOREPLICAS
         ! CONFIG SET min-replicas-to-write 0; holder => c:1; waiters => 1; ! GET $fence => $token c:1 host:1:test)"},
       // a:1 is asking anyway, and will find out.
+      // Hazard: H28 missing rights: a warning; polls
       {"NoRightToPublish_ReleaseHandsOnAndSaysSo", false, R"(
         acquire c:1; acquire a:1 queue; release nobody => 0 1; forbid-publishing; release c:1 => 1 0; holder => a:1)"},
+      // Hazard: H29, H30 undeclared keys, hash tags: the layout of keys
       {"Scripts_TouchOnlyDeclaredKeys", false, R"(
         acquire c:1; acquire a:1 blind; release c:1; acquire a:1 blind; release a:1 leave; ! KEYS * => $fence)"},
 
@@ -214,6 +230,7 @@ const std::vector<ScriptRule>& script_rules() {
         acquire b:1 queue; release-all c:1 => 4; holder => b:1; waiters => 0)"},
       // A call that removes all of them holds up the server. Once a call, to the living one, and to who watches. What
       // stays is the mark of who has to confirm.
+      // Hazard: many dead or stopped waiters: one check per client
       {"DeadClient_IsAskedOnceAndLosesAllItsWaiters", false, R"(
         listen b; acquire c:1
         5000* acquire gone:# queue
@@ -226,6 +243,7 @@ const std::vector<ScriptRule>& script_rules() {
         2000* acquire slow:# queue; ! ZADD $alive 1 slow:#
         acquire b:1 queue; release-all c:1 => <=6; holder => b:1; waiters => 0)"},
       // Shows: first-come
+      // Hazard: many dead or stopped waiters: one check per client
       {"UnconfirmedGrant_CostsTheClientAllItsPlaces", false, R"(
         listen stopped; listen b; acquire c:1
         20* acquire stopped:# queue; acquire b:# queue
@@ -271,12 +289,14 @@ const std::vector<ScriptRule>& script_rules() {
       {"ClockSetBack_TokensOfReadersGrow", true, R"(
         read a:1; ! HSET $fence last 4000000000000000
         read b:1 => token new 4000000000000001; read c:1 => token new 4000000000000002)"},
+      // Hazard: readers with one expiry, released lost permits: a deadline each
       {"DeadReadersLease_EndsWhileOthersRenew", true, R"(
         read dead:1; read b:1; pass dead:1 30000; renew b:1 => 1; renew dead:1 => 0
         release b:1; write c:1 => token new; inside => c:1; ! HGET $fence dead:1 => nil)"},
       {"Renewal_CountsFromNowAndTouchesNoOther", true, R"(
         read a:1 try lease=5000; read b:1 try lease=5000; renew a:1 60000 => 1; holders => b:1 a:1
         ! PTTL $lock => >60000; renew c:1 => 0; inside => a:1 b:1)"},
+      // Hazard: readers enter one by one, tries jump the queue, dead writers block
       {"WaitingWriter_KeepsLaterReadersOut", true, R"(
         listen a; listen b; read x:1; write a:1 queue => busy * 0; read x:2 => busy
         read b:2 queue => busy * 1; read b:3 queue => busy * 2; write a:4 queue => busy * 3; read b:5 queue => busy * 4
@@ -285,6 +305,7 @@ const std::vector<ScriptRule>& script_rules() {
       {"WaitingWriterLeaves_ReadersBehindItEnter", true, R"(
         listen a; read x:1; write x:2 blind; read a:3 queue; release x:2 leave => -1; inside => a:3 x:1)"},
       // Nobody hears the channel of the first; the second was heard of long ago.
+      // Hazard: readers enter one by one, tries jump the queue, dead writers block
       {"DeadWaitingWriter_KeepsNoReaderOut", true, R"(
         read x:1; write gone:2 queue; read x:3 => token new; waiters => 0
         write stopped:4 blind; ! ZADD $alive -1000 stopped:4; read x:5 queue => token new)"},
@@ -305,6 +326,7 @@ const std::vector<ScriptRule>& script_rules() {
       {"Permits_AreNeverExceeded", true, R"(
         take 2 a:1 => token new; take 2 b:1 => token new; take 2 c:1 => busy; take 2 a:1 => token same
         release a:1; take 2 c:1 => token new; take 2 a:2 => busy)"},
+      // Hazard: readers with one expiry, released lost permits: a deadline each
       {"ReleaseOfALostPermit_FreesNothing", true, R"(
         take 1 a:1; pass a:1 30000; release a:1 => -1; take 1 a:2; pass a:2 30000; take 1 b:1 => token new
         release a:2 => -1; inside => b:1)"},
@@ -329,6 +351,7 @@ const std::vector<ScriptRule>& script_rules() {
         release x:1; inside => s:0; pass s:0 1000; take 2 y:1 => busy -2 -1; take 2 y:1 => token new)"},
 
       // --- Crowds of those who share ---------------------------------------------------------------------------------
+      // Hazard: readers enter one by one, tries jump the queue, dead writers block
       {"CrowdOfReaders_EntersInBoundedSteps", true, R"(
         listen a; write x:1
         150* read a:# queue

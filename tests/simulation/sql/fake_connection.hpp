@@ -2,7 +2,7 @@
 // time but that of the clients' executors.
 //
 //   FakeServer server({.info = {.version = 150020}, .heartbeat = "SHOW transaction_isolation"});
-//   PostgresBackend backend(host, options, server.connections());
+//   const auto backend = postgres::make_backend(host, options, server.connections());
 //   server.reply = [](const FakeQuery& query) { return FakeReply::of({{"a", "t"}}); };
 //
 // As with a real one, answers come later, in order, and one that is held back holds back those behind it.

@@ -61,6 +61,7 @@ Keeper keeper_for(nanoseconds lease = kLease, bool renew = true, std::uint64_t s
   return {lease, renew, kGrantedAt, lease_valid_until(kGrantedAt, lease), seed};
 }
 
+// Hazard: renewals that never end, or end early
 TEST(RenewalSchedule, Renewal_BeginsAtAboutAThirdOfTheLease) {
   std::set<TimePoint> times;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {

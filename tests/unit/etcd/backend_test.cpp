@@ -33,6 +33,7 @@ TEST_F(EtcdBackendTest, FreeLock_CostsOneTransactionAndOneMoreToRelease) {
 }
 
 // Shows: first-come
+// Hazard: all waiters wake up: each watches one key
 TEST_F(EtcdBackendTest, Waiters_AreServedInOrderAndWatchOneKeyEach) {
   const auto first = contend(*backend);
   const auto second = contend(*backend);
@@ -74,6 +75,7 @@ TEST_F(EtcdBackendTest, WaitersForAPermit_OnlyTheFirstWatchesAllKeys) {
   EXPECT_TRUE(all[3]->grant && !all[4]->grant);
 }
 
+// Hazard: two acquires of a lock get one revision: never in one transaction
 TEST_F(EtcdBackendTest, SimultaneousAcquires_ShareTransactionsExceptOfOneLock) {
   (void)contend(*backend, "first");
   const int before = etcd.transactions;
@@ -90,6 +92,7 @@ TEST_F(EtcdBackendTest, SimultaneousAcquires_ShareTransactionsExceptOfOneLock) {
   EXPECT_GT(another->grant->token, one->grant->token);
 }
 
+// Hazard: etcd refuses a whole transaction: each request alone
 TEST_F(EtcdBackendTest, SharedTransactionRefused_EachIsSentAlone) {
   (void)contend(*backend, "first");
   int refusals = 0;
@@ -120,6 +123,7 @@ TEST_F(EtcdBackendTest, LoginOrCertificate_EachIsSentAlone) {
 }
 
 // Shows: hole broken-by-hand
+// Hazard: a holder does not learn that its key is gone (etcd#6127, etcd#10811): it watches the key
 TEST_F(EtcdBackendTest, KeyRemoved_HolderLosesAtOnceOnceItWatches) {
   for (const auto held_for : {300ms, 0ms}) {
     SCOPED_TRACE(held_for.count());
@@ -172,6 +176,7 @@ TEST_F(EtcdBackendTest, NoConnection_TryFailsInTimeWithTheReason) {
 }
 
 // Shows: no-residue
+// Hazard: a request arrives after its owner gave up: it finds the mark
 TEST_F(EtcdBackendTest, AcquireArrivesAfterItsEnd_LeavesNothing) {
   enum class End { given_up, released, session_lost };
   begin_session();

@@ -82,6 +82,7 @@ TEST_F(EtcdClientTest, MemberOfAnotherCluster_IsLeftAndNotBelieved) {
 }
 
 // Shows: hole etcd-restore
+// Hazard: revisions of a restored cluster go back: a warning
 TEST_F(EtcdClientTest, RevisionsGoBack_IsWarnedOf) {
   connect();
   for (int i = 0; i < 3; ++i) client->call(Transaction().put("k", "", 0), client->answer_by(), [](const auto&) {});
@@ -216,6 +217,7 @@ TEST_F(EtcdClientTest, ConnectionsClosedAtRandom_AreNotKeptBusy) {
   EXPECT_EQ(etcd.transactions, 0);
 }
 
+// Hazard: a member forgets a login: one more login, one more try
 TEST_F(EtcdLoginTest, TokenForgotten_OneLoginServesAllCallsAndIsNotReported) {
   connect();
   forget_the_token(10);

@@ -195,6 +195,7 @@ TEST_F(GrpcTest, InterimAnswerAndTrailers_DoNotChangeTheAnswer) {
 }
 
 // Shows: nothing-guessed
+// Hazard: a connection breaks with unread requests: the member reports them
 TEST_F(GrpcTest, ServerGoesAway_ReportsTheCallsThatItTook) {
   const Grpc::CallId taken = begin_call();
   const Grpc::CallId above = make_call();
@@ -281,6 +282,7 @@ TEST_F(GrpcTest, EndedCallCancelled_SendsNothing) {
 }
 
 // The limits hold, and what arrived before is kept.
+// Hazard: a hostile server: limits
 TEST_F(GrpcTest, FramesThatNoServerShouldSend_BreakTheConnection) {
   struct Row {
     const char* what;

@@ -104,6 +104,7 @@ TEST(EtcdKeys, Name_IsOneComponent) {
 }
 
 // A lock whose keys were below another's would hold it up.
+// Hazard: keys of `il/sub` block `il`: `/` is encoded
 TEST(EtcdKeys, TwoLocks_AreNeverOneBelowTheOther) {
   for (const char* const prefix : {"dlock/", "dlock", "x:", "a/b/"}) {
     std::vector<std::string> starts = {prefix + std::string(".session/"), prefix + std::string(".gone/")};

@@ -204,6 +204,7 @@ Result<bool> whether(const Result<T>& answer) {
 }
 
 // Shows: nothing-guessed
+// Hazard: a hostile server: limits
 TEST(EtcdAnswers, InvalidBytes_BreakTheProtocol) {
   const std::string lease = "\x10" + lease_varint;
   const std::string held = header + "\x10\x01";

@@ -45,6 +45,7 @@ TEST_F(EtcdQueueTest, AcquiresOfAnEndedSession_DoNotHarmTheNextSession) {
   EXPECT_TRUE(etcd.keys_below("dlock/hot/").empty());
 }
 
+// Hazard: a request arrives after its owner gave up: it finds the mark
 TEST_F(EtcdQueueTest, RequestsGivenUp_LeaveAFewMarks) {
   (void)contend(*backend, "first");
   for (int i = 0; i < 100; ++i) {
@@ -101,6 +102,7 @@ TEST_F(EtcdQueueTest, WaiterBehindTheFirstGivesUp_FirstReadsOnce) {
 }
 
 // A member reads the past only ten times a second, for watches that begin there.
+// Hazard: a key goes between read and watch: dlock checks again
 TEST_F(EtcdQueueTest, ReleaseAsAWaiterArrives_IsNotMissed) {
   for (const bool busy_cluster : {false, true}) {
     const auto holder = contend(*backend);
@@ -129,6 +131,7 @@ TEST_F(EtcdQueueTest, LockUsedAgain_ReusesItsKey) {
 
 // A request to remove a key that was sent once more, because the answer was lost, may come when the next acquire has a
 // key of that name.
+// Hazard: a late release deletes a newer key (etcd#22082): it names the revision
 TEST_F(EtcdQueueTest, ReleaseArrivesLate_LeavesALaterKey) {
   const auto first = contend(*backend);
   const std::string key = etcd.keys_below("dlock/a/").front();
@@ -145,6 +148,7 @@ TEST_F(EtcdQueueTest, ReleaseArrivesLate_LeavesALaterKey) {
 }
 
 // The same of a request to make a key.
+// Hazard: a late release deletes a newer key (etcd#22082): it names the revision
 TEST_F(EtcdQueueTest, KeyThatMayStillArrive_IsNotReused) {
   (void)release(*backend, *contend(*backend));
   etcd.treat_next(method_transaction, Fate::late);
@@ -202,6 +206,7 @@ TEST_F(EtcdQueueTest, KeyRemovedBeforeAReleaseInDoubt_IsNotOurs) {
 }
 
 // Shows: hole etcd-lost-event
+// Hazard: a watch's event is lost: rare polls
 TEST_F(EtcdQueueTest, EventLost_WaiterChecksWithinHalfAMinuteOrSo) {
   const auto holder = contend(*other);
   const auto waiter = contend(*backend);

@@ -34,6 +34,7 @@ TEST_F(EtcdSessionTest, KeepAlivesConfirmed_ExtendTheLease) {
 }
 
 // Shows: one-holder, loss-signal
+// Hazard: a deposed leader answers a keep-alive
 TEST_F(EtcdSessionTest, KeepAlivesNotConfirmed_ExtendNothing) {
   struct Row {
     const char* what;
@@ -71,6 +72,7 @@ TEST_F(EtcdSessionTest, KeepAlivesNotConfirmed_ExtendNothing) {
 }
 
 // Retrying there until the session ends would lose what the other members would keep.
+// Hazard: a member has lost the others: `hasleader`, deadlines
 TEST_F(EtcdSessionTest, MemberSilentOrUnreadable_IsLeftInTime) {
   const auto held = contend(*backend);
   const auto waiter = contend(*backend);
@@ -138,6 +140,7 @@ TEST_F(EtcdSessionTest, LeasesUnknown_AreRequestedWithPauses) {
 }
 
 // Shows: renewal
+// Hazard: a waiter with an expired lease waits on (etcd#19597): it queues again
 TEST_F(EtcdSessionTest, Expired_HolderLosesAndWaiterQueuesAgainInTheNext) {
   const auto held = contend(*backend);
   const auto waiter = contend(*backend);

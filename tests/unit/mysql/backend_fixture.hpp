@@ -28,7 +28,10 @@ class BackendTest : public testing::Test {
   // Of one process. Holders are called "host:1:" and its number.
   struct Client {
     Client(test::ManualEngine& engine, FakeMysql& server, int of_process, const Options& options)
-        : process(of_process), host(engine), backend(host, options, server.connections(of_process)) {}
+        : process(of_process),
+          host(engine),
+          made(make_backend(host, options, server.connections(of_process))),
+          backend(*made) {}
 
     [[nodiscard]] std::unique_ptr<Attempt> contend(const std::string& name, bool wait) {
       auto attempt = std::make_unique<Attempt>();
@@ -43,7 +46,8 @@ class BackendTest : public testing::Test {
 
     const int process;
     test::RecordingHost host;
-    MysqlBackend backend;
+    const std::unique_ptr<Backend> made;
+    Backend& backend;
   };
 
   BackendTest() {

@@ -33,7 +33,7 @@ class PostgresAdministration : public testing::Test {
     options.key = parse_key_scheme(key).value();
     options.connect_timeout = options.response_timeout = 5s;
     backend.reset();
-    backend.emplace(host, options, server.connections());
+    backend = make_backend(host, options, server.connections());
     server.queries.clear();
   }
 
@@ -97,9 +97,9 @@ class PostgresAdministration : public testing::Test {
   }
 
   test::ManualEngine engine;
-  FakeServer server;
+  FakeServer server{fake_traits()};
   test::RecordingHost host{engine};
-  std::optional<PostgresBackend> backend;
+  std::unique_ptr<Backend> backend;
 };
 
 TEST_F(PostgresAdministration, Inspection_ReportsTheServersRows) {

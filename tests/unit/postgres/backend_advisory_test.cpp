@@ -32,6 +32,7 @@ class BackendAdvisory : public SessionsTest {
 };
 INSTANTIATE_TEST_SUITE_P(, BackendAdvisory, testing::Values(Strategy::advisory), name_of_strategy);
 
+// Hazard: a session gets its advisory lock twice
 TEST_P(BackendAdvisory, LockHeldBySession_BusyWithoutRequest) {
   const auto x = acquire("x");
   spoil(try_word(), Fate::hold, 1);
@@ -230,6 +231,7 @@ TEST_P(BackendAdvisory, FirstTry_ProvesTheSessionInTheSameRoundTrip) {
 }
 
 // Shows: hole postgresql-no-advisory-locks
+// Hazard: a product's advisory locks lock nothing
 TEST_P(BackendAdvisory, SessionNotProven_GrantIsRefused) {
   struct Proof {
     std::size_t column;

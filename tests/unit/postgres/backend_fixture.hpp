@@ -40,7 +40,7 @@ class BackendTest : public testing::TestWithParam<Strategy> {
     Client(test::ManualEngine& engine, FakePostgres& server, int process, const Options& options)
         : host(engine),
           lease(std::min<std::chrono::nanoseconds>(10s, options.lease)),
-          backend(std::in_place, host, options, server.connections(process)) {}
+          backend(make_backend(host, options, server.connections(process))) {}
 
     [[nodiscard]] std::unique_ptr<Attempt> contend(const std::string& name, bool wait, LockKind kind = LockKind::lock,
                                                    Mode mode = Mode::exclusive) {
@@ -63,7 +63,7 @@ class BackendTest : public testing::TestWithParam<Strategy> {
 
     test::RecordingHost host;
     std::chrono::nanoseconds lease;
-    std::optional<PostgresBackend> backend;
+    std::unique_ptr<Backend> backend;
   };
 
   explicit BackendTest(std::uint32_t connections = 4) {

@@ -184,6 +184,7 @@ TEST_P(BackendRows, RefusedCommit_EveryNameIsSuspected) {
   EXPECT_EQ(said(*x), "granted");
 }
 
+// Hazard: a stuck listener makes `NOTIFY` fail
 TEST_P(BackendRows, NotificationQueueFull_ReleaseSucceeds) {
   Attempts held;
   for (const char* const name : {"a", "b", "c", "d"}) held.push_back(acquire(name));

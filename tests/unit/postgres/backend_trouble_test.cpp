@@ -135,6 +135,7 @@ TEST_P(BackendTrouble, TemporaryRefusal_WaitGoesOnAndOtherLocksStay) {
   }
 }
 
+// Hazard: a deadlock's victim keeps its advisory locks
 TEST_P(BackendTrouble, TemporaryRefusal_WaitInTheServerGoesOn) {
   for (const Refusal& row : refusals) {
     SCOPED_TRACE(row.state);

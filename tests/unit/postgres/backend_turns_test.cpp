@@ -126,6 +126,7 @@ TEST_P(BackendTurns, ServerFull_WaitersConnectEveryFewSeconds) {
   EXPECT_TRUE(comes_true([&] { return waiting[0]->grant || waiting[3]->grant; }, 60s));
 }
 
+// Hazard: waiters take the connection that a holder needs
 TEST_P(BackendTurns, ServerFull_HolderConnectsSoon) {
   const auto a = acquire("a");
   const auto holder = taken_by_others("b");

@@ -1,5 +1,4 @@
 // The set-up of the schema, by clients over a server in memory. What the SQL of it does is for tests on real servers.
-#include "backends/postgres/schema/schema.hpp"
 
 #include <gtest/gtest.h>
 
@@ -35,18 +34,18 @@ class PostgresSchemaSetUp : public testing::Test {
     server.refusal = [this](int, std::string_view word, const Command&) {
       return refusals > 0 && word.starts_with("CREATE TABLE") && refusals-- > 0 ? state : std::string();
     };
-    backend.emplace(host, options, server.connections(1));
+    backend = make_backend(host, options, server.connections(1));
   }
 
   // The place of the answer: "nothing" until it comes, then what was made, or the failure's words.
   std::size_t begin() {
     const std::size_t place = said.size();
     said.emplace_back("nothing");
-    backend->initialize([this, place](Result<Schema::Made> made) {
+    backend->initialize([this, place](Result<MadeTables> made) {
       EXPECT_EQ(said[place], "nothing") << "answered twice";
       code = made.ok() ? std::error_code() : made.failure().code;
       said[place] = made.ok() ? "made" : made.failure().detail;
-      for (const std::string& each : made.ok() ? made.value() : Schema::Made()) said[place] += "; " + each;
+      for (const std::string& each : made.ok() ? made.value() : MadeTables()) said[place] += "; " + each;
       if (when_answered) when_answered();
     });
     EXPECT_EQ(said[place], "nothing") << "answered inside the call";
@@ -69,7 +68,7 @@ class PostgresSchemaSetUp : public testing::Test {
   std::vector<std::string> said;
   std::error_code code;
   std::function<void()> when_answered;
-  std::optional<PostgresBackend> backend;
+  std::unique_ptr<Backend> backend;
 };
 
 TEST(PostgresSchema, Change_IsOneTransactionUnderALock) {

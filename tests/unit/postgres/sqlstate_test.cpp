@@ -16,6 +16,8 @@ Outcome refusal(const std::string& sqlstate, const std::string& words = "h:5432/
   return {.problem = Problem::refused, .failure = {errc::protocol, words}, .server_code = sqlstate};
 }
 
+const PostgresDialect dialect("my locks");
+
 TEST(PostgresSqlstate, EachState_SaysWhetherToRetry) {
   const struct {
     Meaning meaning;
@@ -39,43 +41,23 @@ TEST(PostgresSqlstate, EachState_SaysWhetherToRetry) {
   };
   for (const auto& [meaning, states] : rows) {
     for (const std::string& state : states) {
-      EXPECT_EQ(meaning_of(state).remedy, meaning.remedy) << state;
-      EXPECT_EQ(meaning_of(state).execution, meaning.execution) << state;
-      EXPECT_EQ(meaning_of(state).code, meaning.code) << state;
-      EXPECT_EQ(failure_of(refusal(state), "dlock").code, meaning.code) << state;
+      const Meaning found = dialect.meaning_of(refusal(state));
+      EXPECT_EQ(found.remedy, meaning.remedy) << state;
+      EXPECT_EQ(found.execution, meaning.execution) << state;
+      EXPECT_EQ(found.code, meaning.code) << state;
+      EXPECT_EQ(dialect.failure_of(refusal(state)).code, meaning.code) << state;
     }
   }
 }
 
 TEST(PostgresSqlstate, SeveralRequests_OneIsSuspected) {
   for (const char* each : {"55P03", "22021", "23514", "54001", "XX001", "P0001"}) {
-    EXPECT_TRUE(may_be_ones_fault(refusal(each))) << each;
+    EXPECT_TRUE(dialect.may_be_ones_fault(refusal(each))) << each;
   }
   for (const char* each : {"40001", "42501", "0A000", "53100", "54000", "25006", "42P01"}) {
-    EXPECT_FALSE(may_be_ones_fault(refusal(each))) << each;
+    EXPECT_FALSE(dialect.may_be_ones_fault(refusal(each))) << each;
   }
-  EXPECT_FALSE(may_be_ones_fault({.problem = Problem::unknown_outcome, .server_code = "57P01"}));
-}
-
-TEST(PostgresSqlstate, Unanswered_IsAmbiguousUnlessUnsent) {
-  const struct {
-    Outcome outcome;
-    Meaning meaning;
-  } rows[] = {
-      {{.problem = Problem::unknown_outcome, .failure = {errc::ambiguous, "no answer"}},
-       {Remedy::reconnect, Execution::unknown, errc::ambiguous}},
-      {{.problem = Problem::not_sent, .failure = {errc::unavailable, "no server"}},
-       {Remedy::reconnect, Execution::no, errc::unavailable}},
-      {{.problem = Problem::not_sent, .failure = {errc::access_denied, "wrong password"}},
-       {Remedy::final, Execution::no, errc::access_denied}},
-  };
-  for (const auto& [outcome, meaning] : rows) {
-    EXPECT_EQ(meaning_of(outcome).execution, meaning.execution);
-    EXPECT_EQ(meaning_of(outcome).remedy, meaning.remedy);
-    EXPECT_EQ(meaning_of(outcome).code, meaning.code);
-    EXPECT_EQ(failure_of(outcome, "dlock").code, meaning.code);
-    EXPECT_EQ(failure_of(outcome, "dlock").detail, outcome.failure.detail);
-  }
+  EXPECT_FALSE(dialect.may_be_ones_fault({.problem = Problem::unknown_outcome, .server_code = "57P01"}));
 }
 
 // Words of the server, and behind them what to do.
@@ -90,7 +72,7 @@ TEST(PostgresSqlstate, Error_NamesTheRemedy) {
   };
   for (const auto& [states, help] : rows) {
     for (const std::string& state : states) {
-      const std::string detail = failure_of(refusal(state, "denied"), "my locks").detail;
+      const std::string detail = dialect.failure_of(refusal(state, "denied")).detail;
       EXPECT_TRUE(detail.starts_with("denied")) << detail;
       EXPECT_EQ(detail == "denied", help.empty()) << detail;
       EXPECT_NE(detail.find(help), std::string::npos) << detail;

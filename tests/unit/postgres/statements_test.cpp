@@ -43,6 +43,8 @@ TEST(PostgresStatements, EachStatement_IsOneLineWithTypedParameters) {
 
 // Both are older than the wait for a row.
 // Hazard: a lease counts from the start of a transaction
+// Hazard: a time or token from before the wait for a row
+// Hazard: `nextval()` as token repeats after a crash
 TEST(PostgresStatements, TimeAndToken_AreTakenAfterTheWait) {
   for (const auto& [name, sql] : all_statements("dlock", Durability::async)) {
     std::string lower = sql;

@@ -134,6 +134,7 @@ class ClusterScripts : public ClusterTest,
   std::map<std::string, std::shared_ptr<Asked>> asked_;  // the last for each key
 };
 
+// Hazard: H33 a cluster's redirections, moving slots, pushes
 TEST_P(ClusterScripts, Steps_HaveTheirResults) {
   learn();
   carry_out(GetParam().steps);

@@ -46,6 +46,7 @@ TEST_F(ConnectionTest, HandshakeRefused_FailsWithTheReason) {
   }
 }
 
+// Hazard: H21 eviction: a warning
 TEST_F(ConnectionTest, Eviction_IsWarnedOfOnce) {
   answer_instead("INFO", bulk("# Memory\r\nmaxmemory:1000000\r\nmaxmemory_policy:allkeys-lru\r\n"));
   (void)contend(false);
@@ -133,6 +134,7 @@ TEST_F(ConnectionTest, RoleOrInfo_SaysTheRole) {
 }
 
 // H16: whatever comes late must not be taken for the answer to a later request.
+// Hazard: H15, H16 late answers: close the connection
 TEST_F(ConnectionTest, NoAnswer_EndsTheConnection) {
   answer_instead("script", "");
   const auto attempt = contend(false);
@@ -143,6 +145,7 @@ TEST_F(ConnectionTest, NoAnswer_EndsTheConnection) {
   EXPECT_EQ(server.dialled, 2);
 }
 
+// Hazard: H15, H16 late answers: close the connection
 TEST_F(ConnectionTest, UnrequestedAnswer_EndsTheConnection) {
   (void)contend(false);
   server.connections.front()->reply("+surprise\r\n");
@@ -170,6 +173,7 @@ TEST_F(ConnectionTest, SilentConnection_IsProbedAndLeft) {
 }
 
 // H11, H16: it is we who slept.
+// Hazard: H11 a paused holder: a local timer
 TEST_F(ConnectionTest, ProcessStopped_TakesAnswersThatCameMeanwhile) {
   answer_by("acquire", [this](FakeStream& from, const Words&) -> std::string {
     engine.manual_clock().advance(1min);
@@ -201,6 +205,7 @@ class RefusingServerTest : public BackendTest,
                            public testing::WithParamInterface<std::tuple<const char*, const char*>> {};
 
 // Each waiter asks twice a second when it backs off by itself: a crowd would ask 4,500 times in a minute.
+// Hazard: H25 the herd, costly waiting: one is woken, polls are rare
 TEST_P(RefusingServerTest, Crowd_OneAsksAndAllAreServedOnceItWorks) {
   const auto [strategy, error] = GetParam();
   backend = make(std::string("redis://localhost?strategy=") + strategy);

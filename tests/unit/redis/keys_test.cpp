@@ -133,6 +133,7 @@ TEST(RedisKeys, EachKind_HasTheDocumentedKeys) {
 }
 
 // Two locks that shared a key would exclude each other, or destroy each other's tokens.
+// Hazard: H29, H30 undeclared keys, hash tags: the layout of keys
 TEST(RedisKeys, DifferentNames_ShareNoKey) {
   std::map<std::string, std::string> owner_of;
   for_all([&](const Options& options, const std::string& name, const std::string& lock, LockKind kind) {
@@ -156,6 +157,7 @@ TEST(RedisKeys, NoPrefix_ReservesNames) {
 }
 
 // Except, without a cluster, names with a closing brace but no tag: nothing can be put beside those.
+// Hazard: H29, H30 undeclared keys, hash tags: the layout of keys
 TEST(RedisKeys, OneLock_IsInOneHashSlot) {
   for_all([](const Options& options, const std::string& name, const std::string& lock, LockKind) {
     const auto keys = keys_in(with_keys(lock, {Key::lock, Key::queue, Key::alive, Key::fence}));
@@ -269,6 +271,7 @@ Result<std::vector<SlotRange>> slots_in(const std::string& bytes) {
   return read_slots(parsed(bytes), {.name = "asked", .port = 6379});
 }
 
+// Hazard: H33 a cluster's redirections, moving slots, pushes
 TEST(RedisSlotMap, Reply_NamesTheMasterOfEachRange) {
   const auto map = slots_in("*3|*5|:0|:8191|" + node_in_bytes("one", 7000) + node_in_bytes("two", 7001) +
                             node_in_bytes("three", 7002) + "*3|:8192|:16382|" + node_in_bytes("::1", 65535) +

@@ -22,6 +22,7 @@ using test::failed;
 
 // H8: from before the request of the attempt that was answered, not from the call, nor from the answer.
 // Shows: known-end
+// Hazard: H8 validity counted from the answer: from sending
 TEST_F(RedisLockTest, Lease_CountsFromTheRequest) {
   server.dialling = FakeServer::Dialling::refuse;
   const auto attempt = contend(true, 10s);
@@ -40,6 +41,7 @@ TEST_F(RedisLockTest, Lease_CountsFromTheRequest) {
 }
 
 // H3
+// Hazard: H3 one value for several acquires: new owners
 TEST_F(RedisLockTest, Acquire_HasItsOwnValueWhichARetryKeeps) {
   hold();
   answer_by("script", [this](FakeStream&, const Words& command) -> std::string {
@@ -78,6 +80,7 @@ TEST_F(RedisLockTest, AcquireArrivesAfterItsRelease_IsTakenBack) {
 }
 
 // H5
+// Hazard: H5 zero, negative, overflowing leases: bounds
 TEST_F(RedisLockTest, Lease_IsSentInMillisecondsRoundedUp) {
   const auto attempt = contend(false, 20ms + 1ns);
   EXPECT_EQ(model.run({"PTTL", "dlock:lock"}).integer, 21);
@@ -97,6 +100,7 @@ TEST_F(RedisLockTest, SenselessAnswer_IsFinalAndTakenBack) {
   }
 }
 
+// Hazard: H8 validity counted from the answer: from sending
 TEST_F(RedisLockTest, Renewal_CountsFromTheRequest) {
   const auto attempt = contend(false);
   engine.advance(10s);
@@ -148,6 +152,7 @@ TEST_F(RedisLockTest, ReleaseCutOffWhileItGoesOn_IsARelease) {
 }
 
 // H32
+// Hazard: H32 destructors: bounded, never throw
 TEST_F(RedisLockTest, ReleaseWithoutAConnection_IsSentAtTheEnd) {
   const auto attempt = contend(false);
   serve([this](FakeStream&, const Words& command) -> std::optional<std::string> {
@@ -164,6 +169,7 @@ TEST_F(RedisLockTest, ReleaseWithoutAConnection_IsSentAtTheEnd) {
 
 // H19. A lock that could not be taken back may be held without a holder that knows. The answer to WAIT may be lost with
 // the connection, which is ambiguous, until the lock is taken back.
+// Hazard: H19 a failover loses locks: `replicas_ack`, fencing
 TEST_F(RedisLockTest, TooFewReplicas_LockIsTakenBackFirst) {
   struct Row {
     bool loses_answer;
@@ -189,6 +195,7 @@ TEST_F(RedisLockTest, TooFewReplicas_LockIsTakenBackFirst) {
 }
 
 // H18: WAIT blocks its connection, so nothing else goes over it.
+// Hazard: H18 head-of-line blocking: a connection for `WAIT`
 TEST_F(RedisLockTest, WaitForReplicas_DelaysNoOtherRequest) {
   const FakeStream* waiting = nullptr;
   serve([&](FakeStream& from, const Words& command) -> std::optional<std::string> {

@@ -162,6 +162,7 @@ class SentinelBeliefs : public SentinelsTest,
   }
 };
 
+// Hazard: H22 Sentinel: an old master grants locks; the client asks the sentinels every second
 TEST_P(SentinelBeliefs, Steps_LeadToTheMaster) {
   make();
   carry_out(GetParam().steps);
@@ -259,6 +260,7 @@ const StepScript beliefs[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Sentinels, SentinelBeliefs, testing::ValuesIn(beliefs), name_of_script);
 
+// Hazard: H22 Sentinel: an old master grants locks; the client asks the sentinels every second
 TEST_F(SentinelsTest, SimultaneousQueries_ShareOneAnswer) {
   make();
   int answers = 0;

@@ -70,6 +70,7 @@ class ReplicaAcksTest : public TopologyTest {
   ReplicaAcks acks{client};
 };
 
+// Hazard: H18 head-of-line blocking: a connection for `WAIT`
 TEST_F(ReplicaAcksTest, SeveralWrites_ShareTheNextWait) {
   count("a", 1, 500ms, 2s);
   count("b", 2, 300ms, 2s);
@@ -156,6 +157,7 @@ class NodeTest : public TopologyTest {
   std::optional<Node> node;
 };
 
+// Hazard: H22 Sentinel: an old master grants locks; the client asks the sentinels every second
 TEST_F(NodeTest, Node_HasThreeConnections) {
   EXPECT_EQ(server.dialled, 3);
   EXPECT_EQ(events, (Events{"connected", "subscribed channel"})) << "the first is not for acquires";
@@ -276,6 +278,7 @@ class ShardedChannelTest : public SubscriberTest {
   ShardedChannelTest() : SubscriberTest(true) {}
 };
 
+// Hazard: H33 a cluster's redirections, moving slots, pushes
 TEST_F(ShardedChannelTest, SlotMoved_ItsChannelsAreLost) {
   subscribe("bar");
   subscribe("foo");

@@ -72,6 +72,7 @@ TEST_F(RedisWaitingTest, NoPrefix_FirstInLineAsksOften) {
   EXPECT_GE(asked_within(2500ms), 10U);
 }
 
+// Hazard: H25 the herd, costly waiting: one is woken, polls are rare
 TEST_F(RedisWaitingTest, ReachableWaiters_AskRarely) {
   const auto attempts = contend_many(100);
   const auto questions = asked_within(10s);
@@ -80,6 +81,7 @@ TEST_F(RedisWaitingTest, ReachableWaiters_AskRarely) {
 }
 
 // The server sends the next in line a message when it grants the lock.
+// Hazard: H23, H24 lost messages, expiry sends none: waiters ask
 TEST_F(RedisWaitingTest, ToldToWatch_WaiterAsksWhenTheLeaseEnds) {
   struct Row {
     const char* name;
@@ -181,6 +183,7 @@ TEST_F(RedisWaitingTest, GrantToAnAbandonedAcquire_IsReleased) {
 
 // H23. The server may have been restarted, too, and the queue forgotten. Each asks twice: that it asks by itself from
 // now on, so that it is not discarded meanwhile, and that it is reachable again.
+// Hazard: H23, H24 lost messages, expiry sends none: waiters ask
 TEST_F(RedisWaitingTest, Resubscribed_EachWaiterAsks) {
   hold();
   std::vector<std::unique_ptr<Attempt>> attempts;
@@ -205,6 +208,7 @@ TEST_F(RedisWaitingTest, SubscriberThatReceivedAMessage_IsReplacedAtOnce) {
 // --- Places in the queue ---------------------------------------------------------------------------------------------
 
 // A release discards the waiters of a client whose channel has no subscriber.
+// Hazard: a waiter is cut off during a release: it claims its place
 TEST_F(RedisWaitingTest, SubscriptionCut_WaiterClaimsItsPlace) {
   const auto attempt = wait();
   queue_another();

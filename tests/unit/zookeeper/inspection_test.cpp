@@ -81,6 +81,7 @@ TEST_F(InspectionTest, Queue_IsShownByInspectAndList) {
 }
 
 // Hazard 24.
+// Hazard: a server lags behind: an own create or empty write comes first; if old data does no harm, a sync
 TEST_F(InspectionTest, Answer_IsNoOlderThanTheQuestion) {
   constexpr std::size_t many = 300;
   for (std::size_t i = 0; i < many; ++i) (void)put_member("/dlock/n" + std::to_string(i));
@@ -99,6 +100,7 @@ TEST_F(InspectionTest, Answer_IsNoOlderThanTheQuestion) {
   }
 }
 
+// Hazard: a request is never answered: dlock's own deadlines
 TEST_F(InspectionTest, Query_EndsAtTheResponseTimeout) {
   ensemble.dialling = Dialling::silence;
   std::vector<std::error_code> codes;

@@ -20,10 +20,12 @@ constexpr Scenario queue_rows[] = {
     {"FreeLock_Acquired_CostsOneRoundTrip", "",
      "mark; {wait|try} a; a granted; sent create children; own 1; data own host:1:test; data place"},
     // Hazard 12: never the sequence number, which begins anew with the parent.
+    // Hazard: numbers start again in a new parent: tokens are transactions
     {"Token_OfAParentMadeAnew_IsTheLaterTransaction", "",
      "wait a; a granted; release a; remove place; wait b; b granted; b newer a; release b; remove place; wait c; c "
      "granted; c newer b"},
     // Hazards 3 and 22.
+    // Hazard: a node per waiting thread: by design
     {"TwoAcquires_OfOneSession_AreTwoNodes", "", "wait a; wait b; a granted; b busy 1; own 2"},
     // Shows: waiters-woken
     {"Waiter_BehindAnother_WatchesItAlone", "",
@@ -34,6 +36,7 @@ constexpr Scenario queue_rows[] = {
     {"TwinOfOurNumber_MadeBeforeUs_IsFirst", "",
      "twin t 0; sequence 0; {wait|start} a; run; a busy 1; remove t; run; a granted"},
     // Hazard 8.
+    // Hazard: the node before ours gave up: an event is no grant
     {"WaiterBefore_GivesUp_HandsNothingOn", "",
      "member h; member quitter; wait a; remove quitter; run; a waits; remove h; run; a granted"},
     {"Herd_AnyChange_ListsAgain", "strategy=sequential-herd",
@@ -48,6 +51,7 @@ constexpr Scenario queue_rows[] = {
     {"Holder_DataChanged_KeepsItsLock", "", "wait a; 1s; repeat 3 set own host:1:test, run, watches 2; lost 0"},
     {"Holder_ForAMoment_DoesNotWatchItsNode", "", "mark; wait a; remember n; release a; 1s; asked get@n 0"},
     // Shows: hole broken-by-hand
+    // Hazard: a holder's node is removed: the holder watches it
     {"Node_RemovedByAnotherClient_IsLost", "",
      "wait a; {10ms|5s|on get@own lose_answer; 5s}; lost 0; remove {own|place}; 1s; lost 1; release a not_owner"},
     {"LostEvent_OfTheHolder_CostsTwoQuestions", "",
@@ -64,6 +68,7 @@ constexpr Scenario queue_rows[] = {
      "member h; try a; mark; on children forbid; try b; b failed access_denied; asked create 0"},
 
     // --- Parents ---
+    // Hazard: parent nodes accumulate or disappear: containers, made again
     {"Parent_Reaped_IsMadeAgain", "", "wait a; release a; remove place; wait b; b granted; b unreachable 0"},
     {"Parent_ReapedAgainAndAgain_IsReported", "",
      "on join* do remove place; start a; 10ms; a waits; a unreachable 1-9 is removed; try b; b failed unavailable; "
@@ -84,6 +89,7 @@ constexpr Scenario queue_rows[] = {
 
     // --- Outcomes that are not known ---
     // Hazard 1.
+    // Hazard: a create's answer is lost: dlock finds the node by its uuid, behind an empty write
     {"Create_AnswerLost_IsFoundByItsUuid", "{|strategy=sequential-herd}",
      "on create lose_answer; wait a; a waits; a unreachable 1; remember node; 100ms; a granted; same node"},
     {"Search_FoundNodeGone_JoinsAtOnce", "",
@@ -105,6 +111,7 @@ constexpr Scenario queue_rows[] = {
      "member h; try a; remove h; mark; keep_unsent; on sync do disconnect; try b; reconnect; run; b granted; asked "
      "children 3"},
     // Hazard 2.
+    // Hazard: a node of the previous session: dlock compares owner and session
     {"NodeOfTheLastSession_IsNeverBelieved", "",
      "on create hold; wait a; remember node; expire; 1s; a granted; other node"},
     {"Question_UnderWay_IsNotRepeatedByAReconnection", "",

@@ -139,6 +139,7 @@ TEST_P(SessionScenario, Holds) {
 constexpr Scenario session_rows[] = {
     // --- Coming up ---
     {"Session_NotWanted_IsNotMade", "", "60min; dialled 0; unready; epoch 0; rest; closed 0"},
+    // Hazard: a callback blocks: the library's threads only post a message
     {"Session_Wanted_ComesUpOnceAndNotInsideTheCall", "",
      "want; heard; run; heard new; ready; epoch 1; repeat 10 want, run; heard; dialled 1"},
     {"Attempt_Unsuccessful_SaysWhyAfterTheConnectTimeout", "",
@@ -172,6 +173,7 @@ constexpr Scenario session_rows[] = {
     {"Writes_Answered_StandInForHeartbeats", "",
      "want; run; mark; repeat 27 1s, write, run; stamp a; repeat 3 1s, write, run; asked heartbeat 0; valid 9s a; "
      "alive 10-31"},
+    // Hazard: a paused process, a late reconnection: dlock checks the clock, not the state
     {"Process_Stopped_FindsTheSessionOverBeforeATimerDoes", "",
      "want; run; {stop 9s|stop_until_end}; unready; problem unavailable 9s; run; heard new lost"},
     {"FirstRequest_AnsweredAfterTheDeadline_MakesNoSession", "",
@@ -214,6 +216,7 @@ constexpr Scenario session_rows[] = {
      "want; run; disconnect; until_just_before_end; heard new suspended; until_end; heard lost; reason lost"},
     // A client that learns of the loss can still stop before another one is let in. Others may count on its being over,
     // so the session is closed even if the server still knows it.
+    // Hazard: the session expires under a holder: the loss signal comes before the nodes go
     {"Answers_StayAway_LoseItAtTheDeadlineBeforeItIsClosed", "",
      "want; run; put /a/node ours; on_loss closed 0; on heartbeat* hold; until_end; heard new lost; closed 1; gone "
      "/a/node; calm; 1s; ready; epoch 2; heard new"},
@@ -222,6 +225,7 @@ constexpr Scenario session_rows[] = {
      "closed 1"},
     {"Expiry_IsNoticedAfterReconnecting", "",
      "want; run; disconnect; expire; 1s; heard new suspended; reconnect; run; heard lost"},
+    // Hazard: closing loses answers: dlock answers the rest
     {"Requests_OfALostSession_AreAnsweredBeforeTheNextIsReady", "",
      "want; run; on any* hold; on heartbeat* hold; repeat 3 write; until_end; failed_in 1 3"},
     // All clients that lose their sessions at the same moment would dial at the same moment.
@@ -247,6 +251,7 @@ constexpr Scenario session_rows[] = {
     {"NextHost_CountsFromItsOwnAttempt", "a,b",
      "dial silence; want; 2500ms; dialled 2; stamp a; 1s; dial accept; reconnect; run; ready; valid 9s a"},
     // It would be valid for too short a time, or for none.
+    // Hazard: a session that was requested long ago: it counts from then, or is replaced
     {"LongOutage_SessionIsRequestedAnew", "",
      "dial refuse; want; 60min; dial accept; reconnect; stamp a; run; ready; heard suspended new; valid 9s a; epoch 1; "
      "closed 1"},

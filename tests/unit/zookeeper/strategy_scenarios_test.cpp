@@ -32,6 +32,7 @@ constexpr Scenario strategy_rows[] = {
 
     // --- Waiting ---
     // Hazard 7.
+    // Hazard: the node before ours goes between list and watch: get with a watch, never exists
     {"Holder_GoneBeforeItIsWatched_IsNotWaitedFor", "", "member h; on watch do remove h; wait a; a granted"},
     // Hazard 8.
     {"HolderData_Changed_IsNoHandOver", "",
@@ -54,6 +55,7 @@ constexpr Scenario strategy_rows[] = {
     {"Waiter_GivesUpAtAnyMoment_LeavesNothing", "",
      "{|member h}; {|on create lose_answer|on create hold}; start a; tasks {0..11}; give_up a; release_answers; 1s; "
      "own 0"},
+    // Hazard: an orphan of a cancelled acquire or failed release: removals are repeated until certain
     {"Waiter_GivesUpWhileDisconnected_LeavesNothing", "",
      "{|member h}; start a; tasks {0..11}; disconnect; tasks 1; give_up a; 1s; reconnect; 1s; own 0"},
 
@@ -110,6 +112,7 @@ constexpr Scenario strategy_rows[] = {
     {"Create_AnswerLost_IsFoundBehindAWrite", "strategy=ephemeral",
      "on create lose_answer; wait a; a unreachable 1; mark; 100ms; a granted; sent get; asked heartbeat 1; release a; "
      "gone place"},
+    // Hazard: two locks of one session: a uuid or owner id per acquire
     {"TwoOfOneSession_NeverTakeTheSameNodeForTheirs", "strategy=ephemeral",
      "on create lose_answer; on create lose_answer; start a; start b; 5s; a granted; b waits"},
     {"AnotherLock_OfOurSession_IsBusy", "strategy=ephemeral",

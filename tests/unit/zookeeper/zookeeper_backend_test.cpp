@@ -184,6 +184,7 @@ constexpr Scenario client_rows[] = {
      "connections reconnecting"},
 
     // --- Connections that are refused ---
+    // Hazard: few connections per address: further sessions are optional
     {"FurtherSessionRefused_DoesNoHarm", "",
      "connect; dial {silence|fail|refuse_auth}; load; load; 1s; answer; sessions 1; end; 2min; connections connected; "
      "lost 0"},
