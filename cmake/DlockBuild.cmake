@@ -174,21 +174,29 @@ endfunction()
 # dlock_add_conformance(PROGRAM SERVICE ONE subject VARIANTS subject... [PLAIN subject...] SHARDS n)
 # A conformance program that starts servers, which takes too long to have one for each test: every subject, called
 # <service>_<subject>, is divided into so many runs, and the tests of a run share their servers. ONE stands for the
-# backend where one has to do (label "one"). VARIANTS are its other strategies and other ways to reach it, with plain and
-# read-write locks (label "variant_of_<service>") and with the other kinds (label "variant_kinds_of_<service>"). PLAIN
-# are variants that have plain locks only.
+# backend where one has to do (label "one"). VARIANTS are its other strategies and other ways to reach it (label
+# "variant_of_<service>"). What all kinds of locks have in common is tested with plain locks, and by runs of their own
+# with the other kinds (labels "kinds_of_<service>", "variant_kinds_of_<service>"). PLAIN are variants that have plain
+# locks only.
 function(dlock_add_conformance program service)
   cmake_parse_arguments(arg "" "ONE;SHARDS" "VARIANTS;PLAIN" ${ARGN})
-  dlock_add_shards(${program}.${arg_ONE} COMMAND ${program} "--gtest_filter=*/${service}_${arg_ONE}*"
-    LABELS integration conformance one SHARDS ${arg_SHARDS})
   math(EXPR half "(${arg_SHARDS} + 1) / 2")
-  foreach(subject IN LISTS arg_VARIANTS)
+  foreach(subject IN LISTS arg_ONE arg_VARIANTS)
+    if(subject STREQUAL arg_ONE)
+      set(labels one)
+      set(labels_of_kinds one kinds_of_${service})
+      set(shards ${arg_SHARDS})
+    else()
+      set(labels variant_of_${service})
+      set(labels_of_kinds variant_kinds_of_${service})
+      set(shards ${half})
+    endif()
     set(name "${service}_${subject}")
-    set(kinds "*/${name}_one_permit:*/${name}_to_lead:PermitContract.*/${name}:ElectionContract.*/${name}")
+    set(kinds "*/${name}_to_write:*/${name}_one_permit:*/${name}_to_lead")
     dlock_add_shards(${program}.${subject} COMMAND ${program} "--gtest_filter=*/${name}*-${kinds}"
-      LABELS integration conformance variant_of_${service} SHARDS ${half})
+      LABELS integration conformance ${labels} SHARDS ${shards})
     dlock_add_shards(${program}.${subject}_kinds COMMAND ${program} "--gtest_filter=${kinds}"
-      LABELS integration conformance variant_kinds_of_${service} SHARDS ${half})
+      LABELS integration conformance ${labels_of_kinds} SHARDS ${half})
   endforeach()
   foreach(subject IN LISTS arg_PLAIN)
     dlock_add_shards(${program}.${subject} COMMAND ${program} "--gtest_filter=*/${service}_${subject}*"

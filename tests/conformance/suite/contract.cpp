@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <ostream>
 #include <random>
+#include <stdexcept>
 #include <utility>
 
 namespace dlock::conformance {
@@ -196,6 +197,13 @@ void ContractBase::pass_until(const Event& event, const std::string& what, std::
     for (int i = 0; i < steps_per_lease * leases_until_hang && !event.happened(times); ++i) step(by);
   }
   event.wait(what, times);
+}
+
+void ContractBase::pass_renewals(RecordingObserver& observer, const std::string& name, std::size_t times) {
+  for (std::size_t i = 1; i <= times; ++i) {
+    pass_until(observer.news(name), "a lease is not renewed", i);
+    if (observer.losses(name).happened()) throw std::runtime_error("a lease is lost, and not renewed");
+  }
 }
 
 Client& ContractBase::probe() {

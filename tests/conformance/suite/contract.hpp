@@ -91,18 +91,24 @@ class Room {
 // Counts what happens to leases.
 class RecordingObserver final : public Observer {
  public:
-  void renewed(const RenewedEvent& event) override { of(renewals_, event.name).set(); }
+  void renewed(const RenewedEvent& event) override {
+    of(renewals_, event.name).set();
+    of(news_, event.name).set();
+  }
   void lost(const LostEvent& event) override {
     {
       const std::scoped_lock lock(mutex_);
       last_loss_ = event;
     }
     of(losses_, event.name).set();
+    of(news_, event.name).set();
   }
   void released(const ReleasedEvent& event) override { of(releases_, event.name).set(); }
 
   [[nodiscard]] Event& renewals(const std::string& name) { return of(renewals_, name); }
   [[nodiscard]] Event& losses(const std::string& name) { return of(losses_, name); }
+  // Renewals and losses.
+  [[nodiscard]] Event& news(const std::string& name) { return of(news_, name); }
   [[nodiscard]] Event& releases(const std::string& name) { return of(releases_, name); }
   [[nodiscard]] LostEvent last_loss() const {
     const std::scoped_lock lock(mutex_);
@@ -119,6 +125,7 @@ class RecordingObserver final : public Observer {
   mutable std::mutex mutex_;
   Events renewals_;
   Events losses_;
+  Events news_;
   Events releases_;
   LostEvent last_loss_;
 };
@@ -196,6 +203,8 @@ class ContractBase : public ::testing::Test {
   void settle();
   // Lets time pass, in small steps, until the event has happened. Throws Hang.
   void pass_until(const Event& event, const std::string& what, std::size_t times = 1);
+  // The same, for so many renewals of a lease of that name; throws when it is lost.
+  void pass_renewals(RecordingObserver& observer, const std::string& name, std::size_t times = 1);
 
   // Two leases of one lock, of different clients: the first ended without a release, and then the next was granted.
   struct Succession {

@@ -308,7 +308,7 @@ TEST_P(Contract, C04_ALeaseKeepsItsTokenWhenItIsRenewed) {
   Lock& lock = lock_of(client({.observer = observer}));
   const Lease lease = take(lock, {.lease = long_lease()});
   const FencingToken token = lease.token();
-  pass_until(observer->renewals(name()), "a lease is not renewed", 2);
+  pass_renewals(*observer, name(), 2);
   EXPECT_EQ(lease.token(), token);
 }
 

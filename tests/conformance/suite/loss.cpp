@@ -159,7 +159,7 @@ TEST_P(Contract, C10_RenewalKeepsALeaseAliveForSeveralTimesItsLength) {
   const LossEvent loss(lease);
   const TimePoint first_valid_until = lease.valid_until();
   for (std::size_t renewals = 1; lease.valid_until() < first_valid_until + 3 * length; ++renewals) {
-    pass_until(observer->renewals(name()), "a lease is not renewed", renewals);
+    pass_renewals(*observer, name(), renewals);
     ASSERT_TRUE(lease.held());
     ASSERT_FALSE(is_free(name()));
   }
@@ -190,12 +190,12 @@ TEST_P(Contract, C10_NothingIsRenewedAfterRelease) {
   Lock& lock = lock_of(renewing);
   Lock& other = lock_of(renewing, name("other"));
   Lease lease = take(lock, renewed());
-  pass_until(observer->renewals(name()), "a lease is not renewed");
+  pass_renewals(*observer, name());
   EXPECT_TRUE(lease.release());
   settle();
   const auto before = observer->renewals(name()).count();
   const Lease still = take(other, renewed());
-  pass_until(observer->renewals(name("other")), "a lease is not renewed", 3);
+  pass_renewals(*observer, name("other"), 3);
   EXPECT_EQ(observer->renewals(name()).count(), before);
   EXPECT_TRUE(is_free(name()));
 }

@@ -181,7 +181,7 @@ TEST_P(ReadWriteContract, C07_ADeadReadersLeaseEndsWhileOthersRenewTheirs) {
   fixture().kill_session(dead);
   ReadWriteLock other = lock_of(client());
   Pending writer(other, {});
-  pass_until(observer->renewals(name()), "a lease is not renewed", 6);  // two leases and more
+  pass_renewals(*observer, name(), 6);  // two leases and more
   EXPECT_FALSE(writer.done());
   if (caps().can_inspect) {
     EXPECT_EQ(client().inspect(name(), LockKind::read_write).holders.size(), 1U) << "the dead one's lease is over";

@@ -68,10 +68,12 @@ TEST_F(QueueTest, AllNodesDeleted_HolderLosesAndWaiterIsGranted) {
 // The client library sends all its watches in one packet when it reconnects, and a server refuses more than a megabyte.
 // Hazard: over 1 MiB of watched paths never reconnects: 640 KiB are watched, the rest is polled
 TEST_F(QueueTest, MegabyteOfWatches_SurvivesAReconnection) {
-  constexpr std::size_t locks = 2000;
-  const Client client = disturbed();
-  const Client other_client = steady();
-  const auto name = [](std::size_t i) { return std::string(500, 'n') + std::to_string(i); };
+  constexpr std::size_t locks = 600;
+  const std::string prefix = "/" + std::string(500, 'p');
+  const std::string parameters = std::string(long_session) + "&prefix=" + prefix;
+  const Client client = disturbed({}, parameters);
+  const Client other_client = steady({}, parameters);
+  const auto name = [](std::size_t i) { return std::string(500, '/') + std::to_string(i); };  // three bytes each
   std::vector<Lease> leases;
   std::vector<DistributedLock> waiting_for;
   std::vector<Pending> waiting;
@@ -87,7 +89,8 @@ TEST_F(QueueTest, MegabyteOfWatches_SurvivesAReconnection) {
     waiting_for.push_back(client.make_lock(name(i)));
     waiting.emplace_back(waiting_for.back(), AcquireOptions{});
   }
-  await_residue(name(locks - 1), 2);
+  const std::string last = zookeeper::lock_path(prefix, name(locks - 1), LockKind::lock);
+  await("not all wait", [&] { return zk.children(last).value_or(std::vector<std::string>()).size() == 2; });
   proxy.drop();
   leases.clear();
   for (Pending& each : waiting) EXPECT_TRUE(each.lease().held());

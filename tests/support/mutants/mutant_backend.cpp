@@ -303,6 +303,7 @@ void MutantBackend::renew(const Grant& grant, RenewHandler done) {
         (void)store_->try_acquire(again, {}, host_.executor().clock());
       }
     }
+    if (is(Mutation::renewal_refused)) outcome = {Status::lost, {}, {}};
     if (is(Mutation::late_renewal)) outcome.valid_until = lease_valid_until(host_.executor().now(), grant.lease);
     if (is(Mutation::immortal_lease)) outcome.valid_until += grant.lease - kept_for(grant.lease);
     if (is(Mutation::late_loss)) outcome.valid_until += grant.lease;

@@ -12,6 +12,7 @@ enum class Mutation {
   blind_release,            // deletes the lock without comparing the owner
   renewal_revives,          // a renewal takes a lost lock back
   renewal_lies,             // a renewal of a lost lock reports success
+  renewal_refused,          // a renewal of a lock that is held finds it lost
   token_repeats,            // a lease carries the token of the one before
   token_of_wall_clock,      // tokens are what the wall clock shows, which may be stepped back
   late_grant,               // valid_until of a new lease is counted from the answer
@@ -52,6 +53,7 @@ inline constexpr std::pair<Mutation, std::string_view> mutation_names[] = {
     {Mutation::blind_release, "blind_release"},
     {Mutation::renewal_revives, "renewal_revives"},
     {Mutation::renewal_lies, "renewal_lies"},
+    {Mutation::renewal_refused, "renewal_refused"},
     {Mutation::token_repeats, "token_repeats"},
     {Mutation::token_of_wall_clock, "token_of_wall_clock"},
     {Mutation::late_grant, "late_grant"},

@@ -231,10 +231,14 @@ class SqlQualification {
 
 // Hazard: operators of another role in the `search_path`
 TEST(PostgresQualification, EveryStatement_NamesItsSchema) {
-  std::set<std::string> seen;
+  std::set<std::string> seen;  // but for the table's name, which is in quotes
   for (const Durability durability : {Durability::sync, Durability::async, Durability::unlogged}) {
     for (const auto& [name, sql] : all_statements("dlock", durability)) {
-      if (!seen.insert(sql).second) continue;
+      const std::string table = "\"" + name.substr(0, name.find('.')) + "\"";
+      std::string form = sql;
+      for (auto at = form.find(table); at != form.npos; at = form.find(table, at + 1))
+        form.replace(at, table.size(), "\"\"");
+      if (!seen.insert(std::move(form)).second) continue;
       EXPECT_EQ(unqualified_in(sql), Complaints{}) << name << ": " << sql;
     }
   }
