@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ratio>
 #include <string>
 #include <tuple>
 #include <utility>
+
+#include <dlock/duration.hpp>
 
 namespace dlock::mysql {
 
@@ -176,7 +179,8 @@ RowAnswer RowCommands::answer_of(const RowRequest& request, std::span<const Rows
   if (results.empty()) return {.status = Status::no};
   if (request.kind != Kind::acquire) return {.status = results[0].inserted > 0 ? Status::yes : Status::no};
   if (results[0].affected > 0) return granted(results[0].inserted);
-  RowAnswer answer{.status = Status::no, .lease = milliseconds(results[0].inserted)};
+  const std::chrono::duration<std::uint64_t, std::milli> lease(results[0].inserted);
+  RowAnswer answer{.status = Status::no, .lease = Duration(lease).value()};
   if (optimistic_) answer.seen = {.owner = results[1].text(0, 0), .version = results[1].number(0, 1).value_or(0)};
   return answer;
 }
@@ -193,7 +197,7 @@ RowAnswer RowCommands::change_answer_of(const RowRequest& request, std::span<con
   RowAnswer answer{.status = Status::no};
   const auto permits = row.number(0, 0);
   if (permits != request.permits && row.number(0, 1).value_or(0) > 0) answer.other_permits = permits;
-  if (const auto ms = row.number(0, 2)) answer.lease = milliseconds(*ms);
+  answer.lease = row.duration(0, 2);
   return answer;
 }
 
