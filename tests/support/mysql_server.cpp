@@ -54,6 +54,18 @@ void give_away(const std::string& path) {
   rig::require(::chown(path.c_str(), account.pw_uid, account.pw_gid), "chown " + path);
 }
 
+std::string value_of(MYSQL& connection, const std::string& sql) {
+  const auto fail = [&] { throw std::runtime_error(sql + ": " + mysql_error(&connection)); };
+  if (mysql_real_query(&connection, sql.data(), sql.size()) != 0) fail();
+  MYSQL_RES* const result = mysql_store_result(&connection);
+  if (result == nullptr && mysql_field_count(&connection) != 0) fail();
+  if (result == nullptr) return {};
+  const MYSQL_ROW row = mysql_fetch_row(result);
+  std::string text = row != nullptr && row[0] != nullptr ? row[0] : "";
+  mysql_free_result(result);
+  return text;
+}
+
 // The files of a server that nobody has run yet: a program makes them once, and copies them from then on.
 class Template {
  public:
@@ -80,10 +92,9 @@ class Template {
 
 MysqlServer::MysqlServer(MysqlConfig config)
     : Server("MariaDB", certificate_if(config.tls, config.tls_names)), config_(std::move(config)) {
-  give_away(directory());
   if (config_.tls) copy_certificate();
   static const Template made;
-  (void)rig::run_command(unprivileged({"cp", "-a", "--reflink=auto", made.data(), directory() + "/data"}));
+  copy_data(made.data());
   // Executed at each start, before the port is open.
   const std::string script = directory() + "/init.sql";
   const std::string locker = std::string("'") + user + "'@'127.0.0.1'";
@@ -94,6 +105,15 @@ MysqlServer::MysqlServer(MysqlConfig config)
                          "FLUSH PRIVILEGES;\n");
   give_away(script);
   start_on_free_ports();
+}
+
+MysqlServer::MysqlServer(MysqlConfig config, const std::string& data) : Server("MariaDB"), config_(std::move(config)) {
+  copy_data(data);
+}
+
+void MysqlServer::copy_data(const std::string& from) const {
+  give_away(directory());
+  (void)rig::run_command(unprivileged({"cp", "-a", "--reflink=auto", from, directory() + "/data"}));
 }
 
 void MysqlServer::copy_certificate() const {
@@ -113,13 +133,14 @@ std::vector<std::string> MysqlServer::configure() {
                                       "--tmpdir=" + directory(),
                                       "--socket=" + directory() + "/socket",
                                       "--pid-file=" + directory() + "/pid",
-                                      "--init-file=" + directory() + "/init.sql",
                                       "--bind-address=127.0.0.1",
                                       "--port=" + std::to_string(port()),
                                       "--innodb-buffer-pool-size=16M",
                                       "--innodb-flush-log-at-trx-commit=0",
                                       "--thread-cache-size=16"};
   command.insert(command.end(), common_options.begin(), common_options.end());
+  const std::string script = directory() + "/init.sql";
+  if (std::filesystem::exists(script)) command.push_back("--init-file=" + script);
   if (config_.tls) {
     for (const std::string option : {"cert", "key"}) {
       command.push_back("--ssl-" + option + "=" + directory() + "/server." + (option == "cert" ? "crt" : "key"));
@@ -147,10 +168,11 @@ void MysqlServer::Close::operator()(st_mysql* connection) const noexcept {
   mysql_close(connection);
 }
 
-MysqlServer::Connection MysqlServer::connect_as_root() const {
+MysqlServer::Connection MysqlServer::connect_as_root(unsigned answer_limit) const {
   Connection connection(mysql_init(nullptr));
   constexpr unsigned limit = 1;  // seconds: a frozen server accepts connections, but does not answer
   (void)mysql_options(connection.get(), MYSQL_OPT_CONNECT_TIMEOUT, &limit);
+  (void)mysql_options(connection.get(), MYSQL_OPT_READ_TIMEOUT, &answer_limit);
   const std::string socket = directory() + "/socket";
   if (mysql_real_connect(connection.get(), nullptr, "root", nullptr, nullptr, 0, socket.c_str(), 0) == nullptr)
     return {};
@@ -164,15 +186,16 @@ bool MysqlServer::serves() const {
 std::string MysqlServer::value(const std::string& sql) {
   if (!admin_) admin_ = connect_as_root();
   if (!admin_) throw std::runtime_error("MariaDB does not answer");
-  const auto fail = [&] { throw std::runtime_error(sql + ": " + mysql_error(admin_.get())); };
-  if (mysql_real_query(admin_.get(), sql.data(), sql.size()) != 0) fail();
-  MYSQL_RES* const result = mysql_store_result(admin_.get());
-  if (result == nullptr && mysql_field_count(admin_.get()) != 0) fail();
-  if (result == nullptr) return {};
-  const MYSQL_ROW row = mysql_fetch_row(result);
-  std::string text = row != nullptr && row[0] != nullptr ? row[0] : "";
-  mysql_free_result(result);
-  return text;
+  return value_of(*admin_, sql);
+}
+
+std::string MysqlServer::answer(const std::string& sql) const {
+  const Connection connection = connect_as_root(1);
+  try {
+    return connection ? value_of(*connection, sql) : "";
+  } catch (const std::runtime_error&) {
+    return {};
+  }
 }
 
 void MysqlServer::await(const std::string& condition) {

@@ -27,7 +27,7 @@ struct MysqlConfig {
   std::vector<std::string> options = {};                      // more options of mariadbd: "--read-only=1"
 };
 
-class MysqlServer final : public Server {
+class MysqlServer : public Server {
  public:
   static constexpr const char* database = "locks";
   static constexpr const char* user = "locker";
@@ -55,16 +55,25 @@ class MysqlServer final : public Server {
   // Ends all sessions of the user "locker".
   void kill_clients() { run("KILL USER " + std::string(user)); }
 
+ protected:
+  // With a copy of another's data directory, and not started.
+  MysqlServer(MysqlConfig config, const std::string& data);
+
+  // By a connection of its own; empty where value() is, for an error, and if the server does not answer within a
+  // second.
+  [[nodiscard]] std::string answer(const std::string& sql) const;
+  [[nodiscard]] std::vector<std::string> configure() override;
+
  private:
   struct Close {
     void operator()(st_mysql* connection) const noexcept;
   };
   using Connection = std::unique_ptr<st_mysql, Close>;
 
-  // Empty: it does not answer.
-  [[nodiscard]] Connection connect_as_root() const;
+  // Empty: it does not answer. answer_limit: of each query, in seconds; 0: none.
+  [[nodiscard]] Connection connect_as_root(unsigned answer_limit = 0) const;
+  void copy_data(const std::string& from) const;
   void copy_certificate() const;
-  [[nodiscard]] std::vector<std::string> configure() override;
   void disconnect() override { admin_.reset(); }
 
   const MysqlConfig config_;

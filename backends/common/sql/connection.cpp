@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include <dlock/duration.hpp>
+
 #include "util/number.hpp"
 
 namespace dlock::sql {
@@ -26,6 +28,12 @@ bool Rows::is_null(std::size_t row, std::size_t column) const noexcept {
 
 std::optional<std::int64_t> Rows::number(std::size_t row, std::size_t column) const noexcept {
   return util::parse_number<std::int64_t>(cell(*this, row, column).value_or(""));
+}
+
+std::optional<std::chrono::nanoseconds> Rows::duration(std::size_t row, std::size_t column) const noexcept {
+  const auto ms = number(row, column);
+  if (!ms) return std::nullopt;
+  return Duration(std::chrono::milliseconds(*ms)).value();
 }
 
 bool Rows::flag(std::size_t row, std::size_t column) const noexcept {

@@ -48,6 +48,8 @@ struct Rows {
   [[nodiscard]] bool is_null(std::size_t row, std::size_t column) const noexcept;
   // nullopt: no number of 64 bits.
   [[nodiscard]] std::optional<std::int64_t> number(std::size_t row, std::size_t column) const noexcept;
+  // Of a number of milliseconds. Too many become nanoseconds::max(): a row may expire in the year 9999.
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> duration(std::size_t row, std::size_t column) const noexcept;
   [[nodiscard]] bool flag(std::size_t row, std::size_t column) const noexcept;  // "t" or "1": true
 };
 

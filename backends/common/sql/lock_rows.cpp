@@ -1,6 +1,5 @@
 #include "backends/common/sql/lock_rows.hpp"
 
-#include <chrono>
 #include <cstdint>
 #include <utility>
 
@@ -14,7 +13,7 @@ LockInfo read_info(LockKind kind, const Rows& rows, std::size_t row) {
   LockInfo info{.name = rows.text(row, 0), .held = rows.flag(row, 1), .kind = kind};
   set_holder(info, rows.text(row, 2));
   info.token = FencingToken(static_cast<std::uint64_t>(rows.number(row, 3).value_or(0)));
-  if (const auto ms = rows.number(row, 4)) info.remaining = std::chrono::milliseconds(*ms);
+  info.remaining = rows.duration(row, 4);
   if (const auto waiters = rows.number(row, 5)) info.waiters = static_cast<std::uint64_t>(*waiters);
   return info;
 }

@@ -156,6 +156,7 @@ Rows read_uncommitted(const sql::Results& results) {
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const auto found = tokens.find(rows.text(row, 0));
     if (found == tokens.end() || found->second != rows.number(row, 3)) continue;
+    rows.rows[row].resize(7);  // a proxy may have answered
     rows.rows[row][1] = "0";
     rows.rows[row][2] = "";
     rows.rows[row][6] = std::nullopt;

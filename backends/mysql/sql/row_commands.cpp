@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ratio>
 #include <string>
 #include <tuple>
 #include <utility>
+
+#include <dlock/duration.hpp>
 
 namespace dlock::mysql {
 
@@ -183,7 +186,8 @@ RowAnswer RowCommands::answer_of(const RowRequest& request, std::span<const Rows
   const Rows& acquired = results[request.make_row ? 1 : 0];
   if (acquired.affected > 0) return granted(acquired.inserted);
   if (acquired.inserted == 0) return {.status = request.make_row ? Status::again : Status::no_row};
-  RowAnswer answer{.status = Status::no, .lease = microseconds(acquired.inserted)};
+  const std::chrono::duration<std::uint64_t, std::micro> left(acquired.inserted);
+  RowAnswer answer{.status = Status::no, .lease = Duration(left).value()};
   if (acquired.inserted == 1) answer.lease = end_of_bells;
   const Rows& seen = results.back();
   if (optimistic_) answer.seen = {.owner = seen.text(0, 0), .version = seen.number(0, 1).value_or(0)};
@@ -202,7 +206,7 @@ RowAnswer RowCommands::change_answer_of(const RowRequest& request, std::span<con
   RowAnswer answer{.status = Status::no};
   const auto permits = row.number(0, 0);
   if (permits != request.permits && row.number(0, 1).value_or(0) > 0) answer.other_permits = permits;
-  if (const auto ms = row.number(0, 2)) answer.lease = milliseconds(*ms);
+  answer.lease = row.duration(0, 2);
   return answer;
 }
 

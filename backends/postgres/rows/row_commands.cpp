@@ -56,7 +56,7 @@ std::vector<RowAnswer> answers_to_changes(std::size_t requests, const Rows& rows
     answer.status = rows.flag(row, 1) ? Status::yes : Status::no;
     answer.token = FencingToken(static_cast<std::uint64_t>(rows.number(row, 2).value_or(0)));
     answer.other_permits = rows.number(row, 3);
-    if (const auto ms = rows.number(row, 4)) answer.lease = milliseconds(*ms);
+    answer.lease = rows.duration(row, 4);
   }
   return answers;
 }
@@ -76,7 +76,7 @@ RowAnswer answer_in(Kind kind, const Rows& rows, std::size_t row, TimePoint sent
   }
   answer.status = Status::no;
   answer.seen = {.owner = rows.text(row, 2), .version = rows.number(row, 3).value_or(0)};
-  if (const auto ms = rows.number(row, 4)) answer.lease = milliseconds(std::max<std::int64_t>(*ms, 0));
+  if (const auto lease = rows.duration(row, 4)) answer.lease = std::max(*lease, std::chrono::nanoseconds(0));
   return answer;
 }
 

@@ -248,6 +248,52 @@ TEST_F(MysqlConnectionTest, RefusedCommand_RollsBackTheQuery) {
   EXPECT_EQ(connection.ask("SELECT n FROM t WHERE id = 1")->value(), "7");
 }
 
+const sql::Statement put{"INSERT INTO t VALUES (#, #) ON DUPLICATE KEY UPDATE n = n + VALUES(n)", "put"};
+const sql::Statement add{"UPDATE t SET n = n + # WHERE id = #", "add"};
+
+sql::Query put_and_add() {
+  return {.commands = {{.statement = &put, .params = {"2", "20"}}, {.statement = &add, .params = {"2", "1"}}}};
+}
+
+TEST_F(MysqlConnectionTest, NoRoomForPreparedStatements_ExecutesTheirTexts) {
+  for (const std::string room : {"0", "1"}) {
+    SCOPED_TRACE(room);
+    shared().run("SET GLOBAL max_prepared_stmt_count = " + room);
+    LiveConnection& connection = open_with_table();
+    for (const std::string sum : {"22", "44", "66"}) {
+      EXPECT_EQ(connection.ask(put_and_add())->results().size(), 2U);
+      EXPECT_EQ(connection.ask("SELECT SUM(n) FROM t")->value(), sum);
+    }
+    EXPECT_EQ(connection.ask(put, {"2", "-6"})->results().at(0).affected, 2U);
+    shared().run("SET GLOBAL max_prepared_stmt_count = DEFAULT");
+    EXPECT_EQ(connection.ask(put_and_add())->outcome().problem, Problem::none);
+    EXPECT_EQ(connection.ask("SELECT SUM(n) FROM t")->value(), "82");
+  }
+}
+
+TEST_F(MysqlConnectionTest, PreparedStatements_OutliveTheirTable) {
+  LiveConnection& connection = open_with_table();
+  EXPECT_EQ(connection.ask(put_and_add())->results().size(), 2U);
+  LiveConnection& administrator = open();
+  const auto change = [&](const std::string& sql) {
+    EXPECT_EQ(administrator.ask(sql)->outcome().problem, Problem::none) << sql;
+  };
+  change("ALTER TABLE t MODIFY n BIGINT NOT NULL");
+  EXPECT_EQ(connection.ask(put_and_add())->results().size(), 2U);
+  EXPECT_EQ(connection.ask("SELECT CONCAT(SUM(n), ' ', @@in_transaction) FROM t")->value(), "44 0");
+  change("DROP TABLE t");
+  for (int i = 0; i < 2; ++i) {
+    const auto missing = connection.ask(put_and_add());
+    EXPECT_EQ(missing->outcome().problem, Problem::refused);
+    EXPECT_EQ(missing->outcome().server_code, "1146");
+    EXPECT_EQ(missing->outcome().failed_command, 0U);
+  }
+  change("CREATE TABLE t (id BIGINT PRIMARY KEY, n INT NOT NULL) ENGINE = InnoDB");
+  EXPECT_EQ(connection.ask(put_and_add())->results().size(), 2U);
+  EXPECT_EQ(connection.ask("SELECT CONCAT(SUM(n), ' ', @@in_transaction) FROM t")->value(), "20 0");
+  EXPECT_EQ(connection.ask("SHOW SESSION STATUS LIKE 'Com_prepare_sql'")->results().at(0).text(0, 1), "2");
+}
+
 TEST_F(MysqlConnectionTest, LockedRow_IsBusyAfterTheLockPatience) {
   LiveConnection& holder = open_with_table();
   (void)holder.ask(commands({"START TRANSACTION", "SELECT n FROM t WHERE id = 1 FOR UPDATE"}))->outcome();

@@ -151,6 +151,14 @@ INSTANTIATE_TEST_SUITE_P(
         // that lock: so there are more locks than processes.
         Mutant{"postgres_no_unlock_after_error", "postgres_advisory", {Rule::progress}, {"tokens locked"}, 6s, 8},
         Mutant{"postgres_loss_untold", "postgres_advisory", {Rule::exclusion}, {"sessions terminated"}},
+        // Acquires whose answers were lost are released, too.
+        Mutant{"mysql_release_of_another",
+               "mysql_table",
+               {Rule::exclusion},
+               {"connections reset", "answers held up"},
+               10s},
+        Mutant{"mysql_bell_believed", "mysql_table", {Rule::exclusion}, {"sessions killed"}},
+        Mutant{"mysql_end_unnoticed", "mysql_named", {Rule::exclusion}, {"sessions killed"}},
         Mutant{"file_token_of_the_clock", "file", {Rule::growing_tokens}, {"wall clock stepped by hours"}},
         Mutant{"file_record_believed", "file", {Rule::progress, Rule::hand_over}, {"waiter stopped"}},
         Mutant{"file_removed_in_use", "file", {Rule::exclusion}, {"waiter stopped"}}),

@@ -70,6 +70,7 @@ struct ArenaKind {
   // Of which kind the locks are, and how many permits each has.
   LockKind lock_kind = LockKind::lock;
   std::uint32_t permits = 1;
+  std::string why_not{};  // it cannot be made on this machine
 };
 // The same arena with read-write locks, and with semaphores that have fewer permits than there are workers.
 [[nodiscard]] inline ArenaKind read_write(std::string name, std::function<std::unique_ptr<Arena>()> make) {

@@ -1,7 +1,10 @@
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <stdexcept>
 
 #include "arena.hpp"
+#include "tests/support/galera_cluster.hpp"
 #include "tests/support/mysql_locks.hpp"
 #include "tests/support/mysql_server.hpp"
 
@@ -68,6 +71,57 @@ class MysqlArena final : public Arena {
   test::MysqlServer server_;
 };
 
+// All nodes write. Clients use the first that their URL names, so where that leads changes all the time.
+class GaleraArena final : public Arena {
+ public:
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return ports_of_ensemble(cluster_); }
+  void set_proxies(const std::vector<rig::TcpProxy*>& proxies) override { proxies_ = proxies; }
+  [[nodiscard]] std::string url(const std::vector<std::uint16_t>& ports) const override {
+    return cluster_.server(0).url_of(addresses_of(ports), "response_timeout=500ms&connect_timeout=2s");
+  }
+  [[nodiscard]] std::vector<Fault> faults() override {
+    std::vector<Fault> faults = faults_of_ensemble(cluster_, Linger::beyond_lease);
+    const auto lead_elsewhere = [this]() -> Heal {
+      ++turn_;
+      for (std::size_t i = 0; i < proxies_.size(); ++i) {
+        proxies_[i]->retarget(rig::Endpoint::loopback(cluster_.server((i + turn_) % cluster_.size()).port()));
+      }
+      return [] {};
+    };
+    faults.push_back({"newcomers led elsewhere", "newcomers", lead_elsewhere, Linger::briefly, 12});
+    const auto isolate = [this]() -> Heal {
+      const std::size_t member = cluster_.leader();
+      cluster_.server(member).isolate(true);
+      return [this, member] {
+        cluster_.server(member).isolate(false);
+        cluster_.await_serving();
+      };
+    };
+    faults.push_back({"node isolated", "server", isolate, Linger::beyond_lease});
+    return faults;
+  }
+  [[nodiscard]] std::vector<std::string> leftovers(LockKind /*kind*/, const std::vector<std::string>& locks) override {
+    std::vector<std::string> found;
+    for (const std::string& lock : locks) {
+      const std::string residue = MysqlLock(mysql::Strategy::table, lock).residue();
+      if (cluster_.server(cluster_.leader()).value("SELECT " + residue) != "0") found.push_back(lock + " is held");
+    }
+    return found;
+  }
+  // After 1.5 s the others go on without a node that stands still. One that was killed comes back in a few seconds, so
+  // there are fewer faults in the same time.
+  void adjust(Setup& setup) const override {
+    setup.lease = std::chrono::seconds(2);
+    setup.length = std::max<std::chrono::nanoseconds>(setup.length, std::chrono::seconds(40));
+    set_recovery(setup, std::chrono::seconds(20));
+  }
+
+ private:
+  test::GaleraCluster cluster_;
+  std::vector<rig::TcpProxy*> proxies_;
+  std::size_t turn_ = 0;
+};
+
 }  // namespace
 
 std::vector<ArenaKind> mysql_arenas() {
@@ -80,7 +134,10 @@ std::vector<ArenaKind> mysql_arenas() {
           read_write("mysql_read_write", table.make),
           semaphore("mysql_semaphore", table.make),
           kind("optimistic", mysql::Strategy::optimistic),
-          kind("for_update", mysql::Strategy::for_update)};
+          kind("for_update", mysql::Strategy::for_update),
+          {.name = "mysql_galera",
+           .make = [] { return std::make_unique<GaleraArena>(); },
+           .why_not = test::GaleraCluster::is_installed() ? "" : test::GaleraCluster::not_installed}};
 }
 
 }  // namespace dlock::torture

@@ -2,13 +2,17 @@
 // administration.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "backend_fixture.hpp"
+#include "backends/common/sql/lock_rows.hpp"
 #include "backends/mysql/administration/diagnosis.hpp"
+#include "backends/mysql/sql/questions.hpp"
+#include "backends/mysql/sql/row_commands.hpp"
 
 namespace dlock::mysql {
 
@@ -289,6 +293,32 @@ TEST_F(BackendTest, SchemaThatCannotBeMadeOrUsed_IsRefused) {
     EXPECT_EQ(why->code, row.code) << why->detail;
     EXPECT_NE(why->detail.find(row.words), std::string::npos) << why->detail;
   }
+}
+
+// --- Rows ------------------------------------------------------------------------------------------------------------
+
+// An administrator may keep a lock from everybody for longer than nanoseconds can count.
+TEST(MysqlRows, LeaseUntilTheYear9999_IsTheLongest) {
+  const std::string ms = "251000000000000";
+  const RowRequest request{.name = "a"};
+  const std::vector<const RowRequest*> requests{&request};
+  const sql::Rows holder{.rows = {{"a", "1", "host:1:x", "7", ms, "0", "1", "1", "7"}}};
+  const sql::Rows look{.rows = {{"1", "1", ms}}};
+  const auto longest = std::chrono::nanoseconds::max();
+  for (const LockKind kind : {LockKind::lock, LockKind::semaphore}) {
+    const RowCommands commands("dlock", kind, false, [] { return false; });
+    const sql::Results results =
+        kind == LockKind::lock ? sql::Results{{.inserted = std::stoull(ms)}} : sql::Results{{}, {}, {}, look};
+    EXPECT_EQ(commands.answers_to(requests, results, {}).at(0).lease, longest);
+    EXPECT_EQ(sql::read_infos(kind, holder).at(0).remaining, longest);
+  }
+}
+
+// Perhaps of something between the client and the server.
+TEST(MysqlRows, RowsWithTooFewColumns_AreOfFreeLocks) {
+  const sql::Rows narrow{.rows = {{"a"}}};
+  const sql::Rows rows = read_uncommitted({{}, narrow, narrow});
+  EXPECT_FALSE(sql::read_infos(LockKind::lock, rows).at(0).held);
 }
 
 // --- The doctor ------------------------------------------------------------------------------------------------------

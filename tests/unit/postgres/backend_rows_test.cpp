@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backend_rows_fixture.hpp"
+#include "backends/postgres/rows/row_commands.hpp"
 
 namespace dlock::postgres {
 
@@ -372,6 +373,21 @@ TEST_P(BackendRowsOfTable, LeaseExpires_WaiterTriesAndNoRenewalRevives) {
   renew(*waiting);
   engine.run();
   EXPECT_EQ(take_answers(), (Words{"x lost", "x lost"}));
+}
+
+// An administrator may keep a lock from everybody for longer than nanoseconds can count.
+TEST(PostgresRowCommands, LeaseUntilTheYear9999_IsTheLongest) {
+  const std::string ms = "251000000000000";
+  const sql::RowRequest request{.name = "a", .owner = OwnerId(1, 2)};
+  const std::string owner = request.owner.to_string();
+  const Rows busy{.rows = {{owner, std::nullopt, "other", "1", ms}}};
+  const Rows no_permit{.rows = {{"1", "0", "0", std::nullopt, ms}}};
+  const auto lease_in = [&](RowStatements statements, const Rows& rows) {
+    const RowCommands commands(std::move(statements), LockKind::lock, "channel");
+    return commands.answers_to({&request}, std::vector<Rows>{rows}, {}).at(0).lease;
+  };
+  EXPECT_EQ(lease_in({}, busy), std::chrono::nanoseconds::max());
+  EXPECT_EQ(lease_in({.change = {"WITH"}}, no_permit), std::chrono::nanoseconds::max());
 }
 
 }  // namespace
