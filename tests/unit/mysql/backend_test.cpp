@@ -300,7 +300,7 @@ TEST_F(BackendTest, SchemaThatCannotBeMadeOrUsed_IsRefused) {
 // An administrator may keep a lock from everybody for longer than nanoseconds can count.
 TEST(MysqlRows, LeaseUntilTheYear9999_IsTheLongest) {
   const std::string ms = "251000000000000";
-  const RowRequest request{.name = "a"};
+  const RowRequest request{.name = "a", .owner = {}, .deadline = {}};
   const std::vector<const RowRequest*> requests{&request};
   const sql::Rows holder{.rows = {{"a", "1", "host:1:x", "7", ms, "0", "1", "1", "7"}}};
   const sql::Rows look{.rows = {{"1", "1", ms}}};
@@ -308,7 +308,7 @@ TEST(MysqlRows, LeaseUntilTheYear9999_IsTheLongest) {
   for (const LockKind kind : {LockKind::lock, LockKind::semaphore}) {
     const RowCommands commands("dlock", kind, false, [] { return false; });
     const sql::Results results =
-        kind == LockKind::lock ? sql::Results{{.inserted = std::stoull(ms)}} : sql::Results{{}, {}, {}, look};
+        kind == LockKind::lock ? sql::Results{{.inserted = std::stoull(ms + "000")}} : sql::Results{{}, {}, {}, look};
     EXPECT_EQ(commands.answers_to(requests, results, {}).at(0).lease, longest);
     EXPECT_EQ(sql::read_infos(kind, holder).at(0).remaining, longest);
   }
