@@ -120,7 +120,7 @@ TEST_P(ElectionContract, C07_WhenALeaderDiesTheNextOneLeadsAndIsSeen) {
   Seen seen;
   const Observation observation = seen.observe(client().make_election(name()));
   {  // observers that have to ask may miss who leads for a moment
-    const Lease leading = lead(dying, {.value = "dying", .lease = lease()});
+    const Lease leading = lead(dying, {.value = "dying"});
     pass_until(seen.leader("dying"), "a leader is not seen");
   }
   const Lease leading = lead(dying, {.value = "dying", .lease = lease(), .renew = false});
