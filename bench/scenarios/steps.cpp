@@ -56,9 +56,9 @@ Crowd::MakeWork floors_of(Target& target) {
   };
 }
 
-class Table {
+class StepTable {
  public:
-  Table(Target& target, const Plan& plan) : target_(target), plan_(plan), able_(target.connect(1).capabilities()) {}
+  StepTable(Target& target, const Plan& plan) : target_(target), plan_(plan), able_(target.connect(1).capabilities()) {}
 
   void add_latency() {
     add_latency(plan_.rate ? Parameters{{parameter::rate, *plan_.rate}} : Parameters(), plan_.rate);
@@ -225,14 +225,14 @@ class Table {
 
 struct Scenario {
   const char* name;
-  void (Table::*add)();
+  void (StepTable::*add)();
 };
 
 constexpr std::array scenarios{
-    Scenario{scenario::latency, &Table::add_latency},
-    Scenario{scenario::throughput, &Table::add_throughput},
-    Scenario{scenario::contention, &Table::add_contention},
-    Scenario{scenario::recovery, &Table::add_recovery},
+    Scenario{scenario::latency, &StepTable::add_latency},
+    Scenario{scenario::throughput, &StepTable::add_throughput},
+    Scenario{scenario::contention, &StepTable::add_contention},
+    Scenario{scenario::recovery, &StepTable::add_recovery},
 };
 
 }  // namespace
@@ -245,7 +245,7 @@ std::vector<std::string> scenario_names() {
 }
 
 std::vector<Step> steps_of(Target& target, const Plan& plan) {
-  Table table(target, plan);
+  StepTable table(target, plan);
   for (const Scenario& each : scenarios) {
     if (plan.scenarios.empty() || std::ranges::find(plan.scenarios, each.name) != plan.scenarios.end()) {
       (table.*each.add)();
