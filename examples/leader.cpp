@@ -26,7 +26,7 @@ class Follower {
   void wait_for(const std::string& address) {
     std::unique_lock guard(mutex_);
     changed_.wait(guard, [&] { return address_ == address; });
-    std::cout << "the follower goes to " << address << '\n';
+    std::cout << "the follower goes to " + address + '\n';  // at once: other threads print, too
   }
 
  private:

@@ -8,6 +8,7 @@
 
 #include <ctime>
 #include <memory>
+#include <optional>
 
 #include "util/unique_fd.hpp"
 
@@ -51,8 +52,11 @@ class TlsCall {
 };
 
 struct CloseConnection {
+  // Without TLS, a thread leaves OpenSSL alone: it allocates for each thread, and a process that ends while this one
+  // runs does not free that.
   void operator()(MYSQL* connection) const noexcept {
-    const TlsCall guard;
+    std::optional<TlsCall> guard;
+    if (connection->options.use_ssl != 0) guard.emplace();
     mysql_close(connection);
   }
 };
