@@ -196,7 +196,7 @@ function(dlock_add_conformance program service)
     dlock_add_shards(${program}.${subject} COMMAND ${program} "--gtest_filter=*/${name}*-${kinds}"
       LABELS integration conformance ${labels} SHARDS ${shards})
     dlock_add_shards(${program}.${subject}_kinds COMMAND ${program} "--gtest_filter=${kinds}"
-      LABELS integration conformance ${labels_of_kinds} SHARDS ${half})
+      LABELS integration conformance ${labels_of_kinds} SHARDS ${shards})
   endforeach()
   foreach(subject IN LISTS arg_PLAIN)
     dlock_add_shards(${program}.${subject} COMMAND ${program} "--gtest_filter=*/${service}_${subject}*"
