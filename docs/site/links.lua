@@ -27,3 +27,9 @@ function Pandoc(document)
   end
   return document
 end
+
+-- Browsers would break a line within the "--" of an option.
+function Code(code)
+  if code.text:match("^%-") and #code.text < 30 then code.classes:insert("option") end
+  return code
+end
