@@ -63,13 +63,13 @@ class Client {
   [[nodiscard]] ReadWriteLock make_read_write_lock(std::string name) const&;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   ReadWriteLock make_read_write_lock(std::string name) const&& = delete;
+  [[nodiscard]] Election make_election(std::string name) const&;
+  // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
+  Election make_election(std::string name) const&& = delete;
   // Also throws Error(invalid_argument) unless permits is 1..2^31-1.
   [[nodiscard]] Semaphore make_semaphore(std::string name, std::int64_t permits) const&;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   Semaphore make_semaphore(std::string name, std::int64_t permits) const&& = delete;
-  [[nodiscard]] Election make_election(std::string name) const&;
-  // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
-  Election make_election(std::string name) const&& = delete;
 
   [[nodiscard]] Capabilities capabilities() const noexcept;
   [[nodiscard]] Stats stats() const noexcept;
