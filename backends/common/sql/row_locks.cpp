@@ -99,7 +99,8 @@ void RowLocks::try_acquire(const LockRequest& request, TryHandler done) {
     row.mark = mark_of(request);
   }
   if (waker_) waker_->trying(row);
-  batch_.ask(std::move(row), [=, this, is_first = row.place != 0, done = std::move(done)](const RowAnswer& answer) {
+  const bool is_first = row.place != 0;
+  batch_.ask(std::move(row), [=, this, done = std::move(done)](const RowAnswer& answer) {
     TryOutcome outcome = outcome_of(request, answer);
     if (outcome.status == TryOutcome::Status::busy && is_first) {
       const nanoseconds poll = random_between(shortest_poll_of_first, longest_poll_of_first, host().executor());

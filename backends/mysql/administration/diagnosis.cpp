@@ -14,7 +14,6 @@ namespace dlock::mysql {
 using sql::Outcome;
 using sql::Problem;
 using sql::Results;
-using sql::Rows;
 
 namespace {
 

@@ -72,8 +72,8 @@ std::optional<std::string> append_command(std::string& out, const sql::Command& 
   auto parameter = command.params.begin();
   if (!name.empty()) out += "EXECUTE " + name;
   for (;;) {
-    const auto found = std::find_if(sql.begin(), sql.end(), [](char c) { return c == '?' || c == '#'; });
-    const auto mark = static_cast<std::size_t>(found - sql.begin());
+    const auto is_mark = [](char c) { return c == '?' || c == '#'; };
+    const auto mark = static_cast<std::size_t>(std::find_if(sql.begin(), sql.end(), is_mark) - sql.begin());
     if (name.empty()) out += sql.substr(0, mark);
     if (mark == sql.size()) break;
     if (parameter == command.params.end()) return "fewer parameters than marks";
@@ -101,7 +101,7 @@ std::string prepare(const sql::Statement& statement, const Prepared& prepared, Q
       ++number;
     }
   }
-  const std::string name = "d" + std::to_string(number);
+  std::string name = "d" + std::to_string(number);
   out.prepares.push_back(&statement);
   if (!out.text.empty()) out.text += "; ";
   append_prepare(out.text, name, statement.sql);
