@@ -25,7 +25,7 @@ std::string in(nanoseconds time) {
   return std::to_string(std::max<std::int64_t>(std::chrono::ceil<Unit>(time).count(), 1));
 }
 
-// A bell matters for so long after a release.
+// A bell matters for so long after a release: respects_bell of row_statements.cpp says so, too.
 constexpr milliseconds end_of_bells{500};
 
 RowAnswer granted(std::uint64_t token) {
