@@ -7,7 +7,7 @@ namespace dlock::common {
 
 namespace {
 
-// Reasons may differ each time.
+// A limit, because each failure may have a different text.
 constexpr std::size_t most_reasons = 8;
 
 }  // namespace

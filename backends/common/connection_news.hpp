@@ -14,31 +14,31 @@ class ConnectionObserver {
   ConnectionObserver() = default;
   ConnectionObserver(const ConnectionObserver&) = delete;
   ConnectionObserver& operator=(const ConnectionObserver&) = delete;
-  // It was made. Nothing about locks was answered on it yet.
+  // The connection was made; no request about locks was answered on it yet.
   virtual void opened() {}
   // A request about locks was answered on it.
   virtual void connected() = 0;
-  // It stood, or could not be made.
+  // It broke, or could not be made.
   virtual void broken(const Failure& why) = 0;
 
  protected:
   ~ConnectionObserver() = default;
 };
 
-// Tells about several connections as if they were one: it stands when none of those that were answered is broken. A
-// connection that breaks again before it was answered is no news, unless it is for another reason. In tasks only.
+// Reports several connections as one, which is connected if one was answered and none is broken. A connection that
+// breaks again before it was answered is reported only if the reason is new. In tasks only.
 class ConnectionNews {
  public:
-  // told: whether the host is told at all.
+  // told: false: reports nothing to the host.
   explicit ConnectionNews(BackendHost& host, bool told = true) : host_(host), told_(told) {}
 
-  // One of them. The news outlive it.
+  // One of the connections. The ConnectionNews outlives it.
   class Source final : public ConnectionObserver {
    public:
     explicit Source(ConnectionNews& news) : news_(news) {}
     void connected() override;
     void broken(const Failure& why) override;
-    // It is not needed any more, so its loss is no news.
+    // The connection is no longer needed, so it no longer counts as broken.
     void not_needed() {
       if (!reasons_.empty()) connected();
     }

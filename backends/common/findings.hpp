@@ -17,8 +17,8 @@ using Version = std::array<int, 3>;
 
 [[nodiscard]] Finding server_answered(const std::string& endpoint, std::chrono::nanoseconds within);
 
-// server, ours: in seconds since 1970. A few seconds may have passed between the two. Where they are further apart that
-// is of this severity, and consequence tells what may come of it.
+// server, ours: in seconds since 1970, read up to a few seconds apart. If they differ by more, the finding has this
+// severity, and names the consequence.
 [[nodiscard]] Finding compared_clocks(std::int64_t server, std::int64_t ours, Finding::Severity severity,
                                       std::string_view consequence);
 

@@ -1,4 +1,4 @@
-// Telling something to many of whom each may have others come and go.
+// Iteration over a map that the calls may change.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,4 @@
-// Whether the peer is still there: after a silent period the connection is probed, and after another one it counts as
-// dead.
+// Detects a dead peer: probes the connection after a period of silence, and gives it up after a second one.
 #pragma once
 
 #include <algorithm>
@@ -19,31 +18,30 @@ class Health {
     User() = default;
     User(const User&) = delete;
     User& operator=(const User&) = delete;
-    // Nothing was heard for a while: ask something, unless an answer is due anyway.
+    // Nothing arrived for a period: send a request, unless an answer is due anyway.
     virtual void health_ask() = 0;
-    // Take in what has arrived already: perhaps it is we who were asleep. May end the connection, with stop().
+    // Read what has arrived: this process may have been suspended. May end the connection, with stop().
     virtual void health_catch_up() = 0;
-    // The peer is gone.
+    // The peer did not answer.
     virtual void health_dead() = 0;
 
    protected:
     ~User() = default;
   };
 
-  // response_timeout: what the connection is used for is not patient for longer. The silence after which something is
-  // asked is at most that, within 50 ms and 2 s.
+  // A period is the response timeout, but at least 50 ms and at most 2 s.
   Health(Executor& executor, std::chrono::nanoseconds response_timeout, User& user)
       : executor_(executor),
         user_(user),
         silence_(std::clamp<std::chrono::nanoseconds>(response_timeout, shortest, longest)),
         timer_(executor) {}
 
-  // A connection stands.
+  // A connection was made.
   void start() {
     heard();
     look_at(saturating_add(last_heard_, silence_));
   }
-  // It is gone.
+  // The connection has ended.
   void stop() { timer_.disarm(); }
   // Something arrived.
   void heard() {

@@ -1,4 +1,4 @@
-// Where the kinds of locks are kept apart by what comes in front of their names.
+// Prefixes of names that keep the kinds of locks apart.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ namespace dlock::common {
   return text;
 }
 
-// The "prefix" of a URL, which may be empty; the usual one where it has none. Throws Error(invalid_argument).
+// The "prefix" of a URL, which may be empty; `usual` if the URL has none. Throws Error(invalid_argument).
 [[nodiscard]] inline std::string take_prefix(Url& url, std::string usual, std::size_t longest) {
   auto prefix = url.take("prefix");
   if (!prefix) return usual;

@@ -25,12 +25,12 @@ Result<std::string> PasswordFile::read() const {
     return Failure{errc::unavailable, parameter + ": \"" + path + "\": " + why};
   };
   const auto problem_of_system = [&] { return problem(std::system_category().message(errno)); };
-  // A pipe without a writer does not block.
+  // O_NONBLOCK: to open a pipe without a writer must not block.
   const util::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0) return problem_of_system();
   if (!S_ISREG(status.st_mode)) return problem("not a regular file, which each login could read again");
-  std::array<char, longest_password + 3> bytes;  // with "\r\n", and one too many
+  std::array<char, longest_password + 3> bytes;  // with "\r\n", and one more to detect longer ones
   std::size_t size = 0;
   while (size < bytes.size()) {
     const ssize_t count = ::read(file.get(), bytes.data() + size, bytes.size() - size);

@@ -22,7 +22,7 @@ struct PasswordFile {
   // The content, without the end of a line behind it. Otherwise errc::unavailable, because the file may be replaced at
   // this moment; the detail names the parameter and the file, never the content.
   [[nodiscard]] Result<std::string> read() const;
-  // Throws Error(invalid_argument) if that is impossible now.
+  // Throws Error(invalid_argument) if the file cannot be read now.
   void check() const;
 };
 
@@ -32,7 +32,7 @@ void login_accepted(const std::optional<PasswordFile>& file);
 // may be replaced soon.
 [[nodiscard]] Failure login_failed(const std::optional<PasswordFile>& file, Failure why);
 
-// Takes the parameter. Throws Error(invalid_argument) where the URL has the password itself, too, or names no file.
+// Takes the parameter. Throws Error(invalid_argument) if the URL has the password itself, too, or names no file.
 [[nodiscard]] std::optional<PasswordFile> take_password_file(Url& url, std::string_view parameter, bool has_password);
 
 }  // namespace dlock::common

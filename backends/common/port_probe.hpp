@@ -18,14 +18,14 @@ namespace dlock::common {
 // Shared by the streams of a client.
 struct TlsProbing {
   struct Found {
-    bool explains = false;  // that a connection was closed before anything was received
+    bool explains = false;  // TLS on one side only explains why the server closed the connection
     TimePoint until;
   };
-  std::string greeting;                  // the service answers it where it does not use TLS
+  std::string greeting;                  // a request that a service without TLS answers
   std::map<std::string, Found> ports{};  // by the names of peers
 };
 
-// One question. Destroying it ends it. In tasks only.
+// One probe. Destroying it ends it. In tasks only.
 class PortProbe {
  public:
   enum class Answer { none, tls, other };

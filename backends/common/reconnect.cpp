@@ -12,10 +12,10 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-// A caller that needs the connection does not wait for the end of a long pause, but not every such caller dials.
+// A caller that needs the connection ends a long pause early, but attempts stay this far apart.
 constexpr nanoseconds between_attempts = milliseconds(50);
 constexpr nanoseconds longest_after_refusals = std::chrono::seconds(10);
-// All clients of a server that went lose their connections at the same moment.
+// The pause is random up to this, because all clients of a server lose their connections at the same moment.
 constexpr nanoseconds shortest_pause = milliseconds(10);
 
 }  // namespace

@@ -24,7 +24,7 @@
 
 namespace dlock::common {
 
-// Behind the reason why a connection broke that was ready and never answered().
+// Appended to the reason of a connection that was ready, and broke before it was answered().
 inline constexpr std::string_view nothing_answered = "; no request about locks was answered";
 
 // Makes no connections itself. In tasks only.
@@ -42,7 +42,7 @@ class Reconnect {
 
   // The connection is needed: connects now if it is idle, and soon if it is pausing.
   void want();
-  // The connection stands.
+  // The connection was made.
   void ready();
   // A request about locks was answered on it, if only with an error.
   void answered() noexcept;
@@ -54,7 +54,7 @@ class Reconnect {
   void down_until(const Failure& why, TimePoint at);
   // Not before then, unless it is wanted.
   void pause_until(TimePoint at);
-  // It is not needed for now: idle, until it is wanted.
+  // The connection is not needed for now: idle, until it is wanted.
   void rest();
   // For good.
   void stop();
@@ -65,7 +65,7 @@ class Reconnect {
   [[nodiscard]] bool is_pausing() const noexcept { return state_ == State::pausing; }
   [[nodiscard]] bool is_over() const noexcept { return state_ == State::over; }
   [[nodiscard]] bool is_answered() const noexcept { return answered_; }
-  // It proved to be of use, or was answered and lasted. Only of a connection that stands.
+  // The connection proved to be of use, or was answered and lasted. False unless ready.
   [[nodiscard]] bool is_good() const;
   // Until a connection is answered: why there was none; no code before the first attempt has failed. A final refusal
   // stays the reason if a later connection is closed before it is answered.

@@ -1,4 +1,4 @@
-// What a backend answers to what it does not even begin.
+// Refusals of requests that a backend does not begin.
 #pragma once
 
 #include <chrono>
@@ -10,11 +10,11 @@
 
 namespace dlock::common {
 
-// Of an acquire.
+// Ends an acquire with this failure.
 [[nodiscard]] std::unique_ptr<Contention> refuse(GrantSink& sink, Failure why);
 
-// What is wrong with a lease where sessions live for so long without their client, as that parameter of the URL says.
-// The default lease is accepted as it is: the parameter is meant for all locks.
+// The problem with a lease that is longer than sessions live without their client, as that parameter of the URL says.
+// The default lease is always accepted: the parameter is meant for all locks.
 [[nodiscard]] std::optional<Failure> problem_with_lease(std::chrono::nanoseconds lease,
                                                         std::chrono::nanoseconds default_lease,
                                                         std::chrono::nanoseconds session, const std::string& parameter);

@@ -1,7 +1,7 @@
 // The requests of one connection and their deadlines. A request waits for the connection, is sent, and is answered, in
 // the order in which requests were sent. One that is not answered by its deadline is given up: its answer may still
-// come and must find its place, so it stays in the table. A connection on which the oldest request is not answered in
-// its patience is not worth keeping.
+// come and must find its place, so it stays in the table. If the oldest request is not answered within its patience,
+// the connection is not worth keeping.
 #pragma once
 
 #include <cstddef>
@@ -37,12 +37,12 @@ class RequestTable {
     User() = default;
     User(const User&) = delete;
     User& operator=(const User&) = delete;
-    // Something is overdue: take in what has arrived already. Perhaps it is we who were asleep.
+    // A request is overdue: read what has arrived, because this process may have been suspended.
     virtual void requests_catch_up() = 0;
-    // The oldest request was not answered in its patience. Returns until when the connection is kept all the same;
+    // The oldest request was not answered within its patience. Returns until when the connection is kept all the same;
     // TimePoint::max() once it is given up.
     virtual TimePoint requests_unresponsive() = 0;
-    // These are given up: their handlers are to be called. Of those that were sent there are only ids, times, handlers.
+    // These requests are given up: call their handlers. Those that were sent have only their ids, times and handlers.
     virtual void requests_overdue(std::vector<Entry> sent, std::vector<Entry> unsent) = 0;
 
    protected:
@@ -52,26 +52,25 @@ class RequestTable {
   RequestTable(Executor& executor, User& user) : executor_(executor), user_(user), timer_(executor) {}
 
   [[nodiscard]] Id next_id() noexcept { return ++last_id_; }
-  // Waits for the connection.
+  // Adds a request that waits for the connection.
   void wait(Entry entry);
-  // Was sent just now.
+  // Adds a request that was sent just now.
   Entry& sent(Entry entry);
 
   [[nodiscard]] const std::map<Id, Entry>& waiting() const noexcept { return waiting_; }
   [[nodiscard]] const std::deque<Entry>& under_way() const noexcept { return sent_; }
 
-  // Those that wait, in the order of their ids; at most so many.
+  // Takes at most so many of those that wait, in the order of their ids.
   [[nodiscard]] std::vector<Entry> take_waiting(std::size_t most = std::numeric_limits<std::size_t>::max());
-  // The oldest of those that were sent, because its answer is there. nullopt: nothing was asked.
+  // Takes the oldest of those that were sent, because its answer has arrived. nullopt: none was sent.
   [[nodiscard]] std::optional<Entry> take_oldest();
-  // One of those that were sent. nullopt: there is none of that id.
+  // Takes one of those that were sent. nullopt: none has that id.
   [[nodiscard]] std::optional<Entry> take(Id id);
-  // All that were sent, because the connection is gone.
+  // Takes all that were sent, because the connection is lost.
   [[nodiscard]] std::deque<Entry> take_sent();
 
   // The answer is not wanted any more. True: it was not sent and never will be. An unknown id is ignored.
   bool withdraw(Id id);
-  // Forgets everything.
   void clear();
 
  private:

@@ -64,7 +64,7 @@ void RequestTable<Payload>::clear() {
   armed_for_ = TimePoint::max();
 }
 
-// One timer for all: it is moved only to be earlier, and looks again when it finds nothing to do.
+// One timer for all requests: it is only moved to an earlier time, and armed again if nothing is overdue then.
 template <class Payload>
 void RequestTable<Payload>::arm(TimePoint at) {
   if (at >= armed_for_) return;

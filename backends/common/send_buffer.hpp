@@ -14,8 +14,8 @@ inline void empty_buffer(std::string& buffer) {
   buffer.capacity() > most_kept_bytes ? std::string().swap(buffer) : buffer.clear();
 }
 
-// Bytes are appended at the end and leave at the front. Also where it is never empty, it takes no more memory than
-// a few times the bytes in it.
+// Bytes are appended at the end and removed at the front. Even if it is never empty, it takes no more memory than a few
+// times the bytes in it.
 class SendBuffer {
  public:
   // To append to.
@@ -24,7 +24,7 @@ class SendBuffer {
   [[nodiscard]] std::size_t size() const noexcept { return bytes_.size() - sent_; }
   [[nodiscard]] std::size_t capacity() const noexcept { return bytes_.capacity(); }
 
-  // So many bytes at the front have been sent.
+  // Removes that many bytes at the front, which were sent.
   void remove(std::size_t count) {
     sent_ += count;
     if (sent_ == bytes_.size()) {

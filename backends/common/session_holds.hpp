@@ -1,5 +1,5 @@
-// The locks that a client holds in a session: kept for as long as the session is, and watched in case another client
-// removes what stands for them in the service.
+// The locks that a client holds in a session: they last as long as the session, and are watched in case another client
+// removes their records from the service.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +18,14 @@
 
 namespace dlock::common {
 
-// Own: what stands for a lock in the service. Interest: a watch of that. In tasks only.
+// Own: the record of a lock in the service. Interest: a watch of that record. In tasks only.
 template <class Own, class Interest>
 class SessionHolds {
  public:
   SessionHolds(const SessionHolds&) = delete;
   SessionHolds& operator=(const SessionHolds&) = delete;
 
-  // It is to be released: nothing more is reported about it. nullopt: it is gone.
+  // Takes a lock that is to be released: nothing more is reported about it. nullopt: it was lost.
   [[nodiscard]] std::optional<Own> take(const OwnerId& owner) {
     auto hold = holds_.extract(owner);
     return hold ? std::optional(std::move(hold.mapped().own)) : std::nullopt;
@@ -38,9 +38,9 @@ class SessionHolds {
     if (valid_until < saturating_add(told_, step)) return;
     told_ = valid_until;
     const TimePoint now = host_.executor().now();
-    for_each_still_in(holds_, [&](const OwnerId& owner, Hold& hold) {  // the host may release one while it is told
+    for_each_still_in(holds_, [&](const OwnerId& owner, Hold& hold) {  // the host may release one inside the call
       TimePoint& end = hold.grant.valid_until;
-      if (may_be_over(end, now)) {  // its holder may have been told so already
+      if (may_be_over(end, now)) {  // its holder may have been notified already
         lose(owner, service_ + " did not answer before the lease of " + called(hold) + " expired");
       } else {
         end = std::max(end, valid_until);
@@ -70,9 +70,9 @@ class SessionHolds {
       : host_(host), service_(std::move(service)), timer_(host.executor()) {}
   ~SessionHolds() = default;
 
-  // Time to see whether it is still there.
+  // It is time to check whether the record is still there.
   virtual void look(const OwnerId& owner, Hold& hold) = 0;
-  // It is lost. What stands for it must go, since no owner is left to release it.
+  // The lock is lost: removes its record, because no owner is left to release it.
   virtual void remove(const OwnerId& owner, Own own) = 0;
 
   [[nodiscard]] static std::string called(const Hold& hold) {

@@ -17,7 +17,7 @@ namespace dlock::common {
 namespace {
 
 constexpr std::size_t read_bytes = 16384;
-constexpr int reads_per_turn = 16;  // then others get their turn
+constexpr int reads_per_turn = 16;  // then other tasks run
 constexpr std::size_t encrypted_at_once = std::size_t{64} << 10;
 constexpr std::chrono::milliseconds answer_soon{250};
 constexpr std::chrono::seconds finding_lasts{10};
@@ -31,7 +31,7 @@ TcpStream::~TcpStream() {
   descriptor_.reset();
   if (socket_ && discard_) {
     const linger none{.l_onoff = 1, .l_linger = 0};
-    // Where it fails, what is left is sent after all: as without it.
+    // If this fails, the rest is sent after all.
     (void)setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &none, sizeof none);
   }
 }
@@ -123,7 +123,7 @@ bool TcpStream::take(std::string_view network) {
   const Lifetime::Watch life = lifetime_.watch();
   std::string plain;
   if (!filter_->decrypt(network, plain)) {
-    // What came before the end counts.
+    // Data that arrived before the failure counts.
     if (!plain.empty() && !deliver(plain)) return false;
     close(tls_failure());
     return false;
@@ -221,8 +221,7 @@ void TcpStream::explain_silence(const std::function<void()>& then) {
                  });
 }
 
-// The caller of write() does not expect to hear of the end inside the call. And the server may have said why it hung
-// up.
+// In a later task, because flush() reports nothing inside the call. First reads what the server may have sent.
 void TcpStream::close_later(Failure why) {
   executor_.post([this, why = std::move(why), life = lifetime_.watch()] {
     if (!life.over()) receive();

@@ -1,4 +1,4 @@
-// A TCP connection as bytes, with TLS where asked for: for protocols that dlock speaks by itself.
+// A TCP connection as bytes, with optional TLS: for protocols that dlock implements itself.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@
 
 namespace dlock::common {
 
-// Where a stream leads. What it refers to outlives the stream.
+// The other side of a stream. The pointers must outlive the stream.
 struct Peer {
   std::string host;
   std::uint16_t port = 0;
   std::string name;                 // in front of each message
   const TlsContext* tls = nullptr;  // nullptr: none
   PeerHint* hint = nullptr;         // shared by the streams of a client; nullptr: none
-  TlsProbing* probing = nullptr;    // whether TLS explains a silent port is found out; nullptr: is not
+  TlsProbing* probing = nullptr;    // finds out whether TLS explains a silent port; nullptr: does not
 };
 
 // In tasks only. Destroying it closes the connection; nothing is reported from then on. TcpStream is the real one;
@@ -41,7 +41,7 @@ class Stream {
     Events& operator=(const Events&) = delete;
     virtual void opened() = 0;
     virtual void received(std::string_view bytes) = 0;
-    // All that had arrived has been handed over.
+    // All bytes that had arrived were passed to received().
     virtual void drained() = 0;
     // The connection could not be made, or has ended; orderly: the other side closed it. Nothing follows.
     virtual void closed(Failure why, bool orderly) = 0;
@@ -58,13 +58,13 @@ class Stream {
   // Starts connecting; opened() or closed() follows, never inside the call. The caller enforces the deadline: here it
   // only divides the time between several addresses.
   virtual void open(TimePoint deadline) = 0;
-  // Adds to what is to be sent. Only once it is open.
+  // Appends bytes to send. Only once the stream is open.
   virtual void write(std::string_view bytes) = 0;
-  // Hands to the network what it takes now; the rest follows by itself. Reports nothing inside the call.
+  // Sends what the network takes now; the rest follows by itself. Reports nothing inside the call.
   virtual void flush() = 0;
-  // Takes in what has arrived already, without waiting for the next turn. May report anything.
+  // Reads what has arrived, without waiting for the next turn of the engine. May call any event.
   virtual void receive() = 0;
-  // From now on, closing throws away what the network has not taken, instead of sending it unexpectedly later.
+  // From now on, closing discards the bytes that the network has not taken, instead of sending them later.
   virtual void discard() noexcept = 0;
   // The server at this address is the wrong one: new streams with this hint try the other addresses of the host first.
   // Returns how many addresses the host has.
@@ -120,7 +120,7 @@ class TcpStream final : public Stream {
   std::unique_ptr<Descriptor> descriptor_;  // destroyed before the socket is closed
   std::unique_ptr<TlsFilter> filter_;
   bool open_ = false;
-  bool heard_ = false;    // something came from the network
+  bool heard_ = false;    // bytes arrived from the network
   bool secured_ = false;  // the TLS handshake is complete
   bool discard_ = false;
   bool explained_ = false;  // TLS on one side only is why nothing came

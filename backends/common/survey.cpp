@@ -10,7 +10,7 @@ void Survey::run(std::vector<std::string> names, Look look, Backend::Handler<std
 }
 
 void Survey::next() {
-  if (std::exchange(going_on_, true)) return;  // one was answered at once
+  if (std::exchange(going_on_, true)) return;  // an answer inside the loop below
   while (done_ && under_way_ < looks_at_once && next_ < names_.size()) {
     ++under_way_;
     look_(names_[next_++], [self = shared_from_this()](Result<std::optional<LockInfo>> info) {

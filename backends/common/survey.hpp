@@ -1,4 +1,4 @@
-// Looks at many locks, so many at once, and puts the answers together.
+// Queries many locks, a limited number at a time, and combines the answers.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ class Survey : public std::enable_shared_from_this<Survey> {
   // Calls the answer once, now or later.
   using Look = std::function<void(const std::string& name, Answer answer)>;
 
-  // done: all that were found, by name, or the first failure; what is answered after that is not heard. look lives
-  // until then.
+  // done: gets all locks that were found, sorted by name, or the first failure; later answers are ignored. look lives
+  // until the last answer.
   static void run(std::vector<std::string> names, Look look, Backend::Handler<std::vector<LockInfo>> done);
 
  private:

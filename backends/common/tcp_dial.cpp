@@ -20,7 +20,7 @@ bool same(const util::Address& a, const util::Address& b) {
   return a.length == b.length && std::memcmp(&a.storage, &b.storage, a.length) == 0;
 }
 
-// All of them only make things better; a system that refuses one still works.
+// The connection works without these options, too: failures are ignored.
 void set_options(int socket) noexcept {
   const int on = 1;
   (void)setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -85,7 +85,7 @@ void TcpDial::resolved(Result<std::vector<util::Address>> answer) {
 void TcpDial::try_next_address() {
   const util::Address& address = addresses_[next_address_++];
   if (auto problem = start_connecting(address)) return failed(*std::move(problem));
-  // A black hole must not take the time of those that come after it.
+  // An address that never answers must not use up the time of those after it.
   const std::size_t left = addresses_.size() - next_address_;
   if (left == 0) return;
   const TimePoint now = executor_.now();
@@ -134,7 +134,7 @@ void TcpDial::failed(std::string why) {
 
 void TcpDial::finish(Result<Connected> result) {
   timer_.disarm();
-  if (const auto done = std::exchange(done_, nullptr)) done(std::move(result));  // may destroy us
+  if (const auto done = std::exchange(done_, nullptr)) done(std::move(result));  // may destroy this
 }
 
 }  // namespace dlock::common

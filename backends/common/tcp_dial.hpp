@@ -18,8 +18,8 @@
 
 namespace dlock::common {
 
-// Where the connections of a client lead that stand now: the next one begins with the same address, so that they lead
-// to the same server although its name has several.
+// The address of a client's open connections: the next one tries it first, so that all of them reach the same server
+// although its name has several addresses.
 struct PeerHint {
   std::weak_ptr<const util::Address> peer;
   std::vector<util::Address> refused;  // tried after all others; the latest last
@@ -40,7 +40,7 @@ class TcpDial {
   // deadline; the caller enforces that. hint: nullptr for none; outlives the attempt.
   TcpDial(Executor& executor, const std::string& host, std::uint16_t port, TimePoint deadline, PeerHint* hint,
           Handler done);
-  // The same where the addresses are known: at least one.
+  // As above, with known addresses: at least one.
   TcpDial(Executor& executor, std::vector<util::Address> addresses, TimePoint deadline, PeerHint* hint, Handler done);
   TcpDial(const TcpDial&) = delete;
   TcpDial& operator=(const TcpDial&) = delete;
@@ -71,7 +71,7 @@ class TcpDial {
   Lifetime lifetime_;
 };
 
-// What the system says about an error number.
+// The system's text for an error number.
 [[nodiscard]] std::string describe_errno(int error);
 
 }  // namespace dlock::common

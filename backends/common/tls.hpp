@@ -22,14 +22,13 @@ struct TlsOptions {
   std::string protocol;  // offered by ALPN: "h2"; empty: none
 };
 
-// Behind what went wrong before the server had said anything in TLS, where it was found to answer without.
+// Appended to a failure before anything arrived in TLS, if the port was found to answer without TLS.
 inline constexpr std::string_view perhaps_no_tls = "; perhaps the server does not use TLS at this port";
 
-// Behind what went wrong on a connection without TLS before the server had said anything, where it was found to answer
-// in TLS.
+// Appended to a failure without TLS before anything arrived, if the port was found to answer in TLS.
 inline constexpr std::string_view perhaps_only_tls = "; perhaps this port speaks TLS only";
 
-// Takes tls_ca, tls_cert and tls_key from the URL. nullopt where TLS is not wanted; then they are refused, with the
+// Takes tls_ca, tls_cert and tls_key from the URL. nullopt: TLS is not wanted; then it refuses them, and names the
 // schemes that they need. Throws Error(invalid_argument).
 [[nodiscard]] std::optional<TlsOptions> take_tls_options(Url& url, bool wanted, const std::string& schemes);
 
@@ -43,11 +42,11 @@ class TlsFilter {
 
   // Begins or continues the handshake; then there may be output. True: it is complete.
   [[nodiscard]] virtual bool handshake() = 0;
-  // Takes bytes from the network and appends what they say in plain text. False: failed.
+  // Decrypts bytes from the network, and appends the plain text. False: failed.
   [[nodiscard]] virtual bool decrypt(std::string_view network, std::string& plain) = 0;
   // Appends the bytes for the network. Only after the handshake. False: failed.
   [[nodiscard]] virtual bool encrypt(std::string_view plain) = 0;
-  // Appends what is to be sent and forgets it.
+  // Moves the bytes to send to the end of `network`.
   virtual void take_output(std::string& network) = 0;
   // Why it failed; no code if it did not.
   [[nodiscard]] virtual const Failure& failure() const noexcept = 0;
@@ -62,11 +61,11 @@ class TlsContext {
   virtual ~TlsContext() = default;
 
   // The server must have a certificate for this host name or address. Reads the files again if they have changed, or if
-  // a connection has failed since; where they cannot be used, those that were read last remain in use.
+  // a connection has failed since; if they cannot be used, the last good ones remain in use.
   [[nodiscard]] virtual std::unique_ptr<TlsFilter> filter(const std::string& host) const = 0;
 };
 
-// Receives why changed files cannot be used: once for each reason.
+// Receives the reason why changed files cannot be used, once for each reason.
 using TlsWarning = std::function<void(Failure)>;
 // The host outlives the handler.
 [[nodiscard]] inline TlsWarning warn_at(BackendHost& host) {

@@ -62,7 +62,7 @@ class OpenSslFilter final : public TlsFilter {
     const bool named = is_address(host) ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), host.c_str()) == 1
                                         : SSL_set1_host(ssl_.get(), host.c_str()) == 1 &&
                                               SSL_set_tlsext_host_name(ssl_.get(), host.c_str()) == 1;
-    // Without the name any certificate would do.
+    // Without the name, a certificate for any host would be accepted.
     if (!named) fail("cannot check certificates for host \"" + host + "\"");
   }
 
@@ -82,7 +82,7 @@ class OpenSslFilter final : public TlsFilter {
       if (taken <= 0) return fail("out of memory in TLS");
       network.remove_prefix(static_cast<std::size_t>(taken));
     }
-    if (SSL_is_init_finished(ssl_.get()) == 0) return true;  // handshake() goes on with it
+    if (SSL_is_init_finished(ssl_.get()) == 0) return true;  // handshake() continues with it
     std::array<char, 16384> buffer;
     for (;;) {
       ERR_clear_error();
@@ -121,7 +121,7 @@ class OpenSslFilter final : public TlsFilter {
     return false;
   }
 
-  // After a call that did not succeed. True: it only wants more from the network.
+  // After a call that did not succeed. True: it only needs more bytes from the network.
   bool judge(const std::string& what, int result) {
     switch (SSL_get_error(ssl_.get(), result)) {
       case SSL_ERROR_WANT_READ:
@@ -138,8 +138,8 @@ class OpenSslFilter final : public TlsFilter {
     (void)fail(what + ": " + (untrusted ? X509_verify_cert_error_string(verdict) : openssl_error()) +
                std::string(other_protocol ? perhaps_no_tls : ""));
     ERR_clear_error();
-    // The same certificate will be there next time, unless certificates are just being renewed: not something to wait
-    // for.
+    // Final, because the next attempt would get the same certificate; unless one was good before, so that certificates
+    // are perhaps being renewed.
     if (untrusted && !experience_->trusted) failure_.code = errc::access_denied;
     return false;
   }

@@ -1,5 +1,5 @@
-// Who waits for what: those of one client who wait for the same thing, under one key, in the order in which they came.
-// The one that hears of the thing tells all of them, or only the first.
+// The watches of one client by key, in the order in which they began. A change of a key is reported to all its
+// watchers, or only to the first.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace dlock::common {
 
-// Those who are told may end their own watch, those of others, and begin new ones. In tasks only.
+// A watcher that is notified may end any watch and begin new ones. In tasks only.
 class Watchers {
  public:
-  // nobody_left: called when the last one who watched a key has left. May begin watches.
+  // nobody_left: called when the last watch of a key has ended. May begin watches.
   Watchers(Executor& executor, std::function<void(const std::string& key)> nobody_left)
       : executor_(executor), nobody_left_(std::move(nobody_left)) {}
 
@@ -30,18 +30,18 @@ class Watchers {
 
   void tell_all(const std::string& key);
   void tell_all();
-  // Tells the one that has watched longest. If that one leaves before anything was taken(), the next one is told, as a
-  // task: it is unknown whether it did anything about it.
+  // Notifies the one that has watched longest. If its watch ends before taken(), a task notifies the next one, because
+  // it is unknown whether the first one reacted.
   void tell_first(const std::string& key);
-  // One of those who watch it has got what they wait for, so the others need not look.
+  // A watcher of this key has got what all of them wait for, so the others need not try.
   void taken(const std::string& key);
-  // Tells one, of no particular key.
+  // Notifies one watcher of any key.
   void tell_any();
 
  private:
   class KeyWatch;
   struct Key {
-    std::map<std::uint64_t, std::function<void()>> watchers;  // by id: the one that has watched longest is the first
+    std::map<std::uint64_t, std::function<void()>> watchers;  // by id, so the oldest is the first
     bool first_was_told = false;
   };
 

@@ -14,7 +14,7 @@
 
 namespace dlock::file {
 
-// Like UniqueFd, but the child of a fork() has it closed, and this object empty-handed. Any thread.
+// Like UniqueFd, but in the child of a fork() the descriptor is closed, and this object is empty. Any thread.
 class GuardedFd {
  public:
   GuardedFd() noexcept = default;

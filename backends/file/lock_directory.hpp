@@ -27,8 +27,8 @@ struct OpenFile {
 class LockDirectory {
  public:
   // Opens the directory, making what is missing of the path with exactly these permissions; they have no effect on a
-  // directory that exists. Throws Error. The path must be absolute. `below`: it is for those who use the directory
-  // above it, whose permissions and group it is made with.
+  // directory that exists. Throws Error. The path must be absolute. `below`: makes it with the permissions and the
+  // group of the directory above it, for the same users.
   LockDirectory(std::string path, mode_t mode, bool below = false);
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }

@@ -51,7 +51,7 @@ class MemoryBackend final : public TryBackend {
   Executor& executor_;
   const std::shared_ptr<MemoryStore> store_;
   const Strategy strategy_;
-  const std::chrono::nanoseconds mark_;  // how long that of a waiting writer lasts: a few tries
+  const std::chrono::nanoseconds mark_;  // how long a waiting writer's mark lasts: a few tries
 };
 
 // memory://[name][?strategy=queue|watch|poll]

@@ -35,7 +35,7 @@ std::shared_ptr<MemoryStore> MemoryStore::named(std::string_view name) {
   const util::MutexLock guard(all.mutex);
   std::erase_if(all.stores, [](const auto& entry) { return entry.second.expired(); });
   const auto found = all.stores.find(name);
-  // Between the two steps the last user may have let go.
+  // The last user may have released the store between the two steps.
   if (auto store = found == all.stores.end() ? nullptr : found->second.lock()) return store;
   auto store = std::make_shared<MemoryStore>();
   all.stores.insert_or_assign(std::string(name), store);
@@ -52,8 +52,8 @@ MemoryStore::Answer MemoryStore::try_acquire(const LockRequest& request, std::ch
   if (answer.granted || !request.wait || request.kind != LockKind::read_write || request.mode == Mode::shared) {
     return answer;
   }
-  // Without a line, readers who come and go would keep a waiting writer out for ever. Its mark expires, because it
-  // stays if the writer goes.
+  // Without a queue, a stream of readers would keep a waiting writer out for ever. The mark expires, because it stays
+  // if the writer gives up.
   const TimePoint now = clock.now();
   if (lock.writer == request.owner || lock.marked_until <= now) {
     lock.writer = request.owner;

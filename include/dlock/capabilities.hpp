@@ -1,4 +1,4 @@
-// What a backend can and cannot do, so that a program (and the conformance suite) need not guess.
+// The abilities of a backend, so that a program (and the conformance suite) need not guess. Plain values; any thread.
 //
 //   if (!client.capabilities().fair) log("waiters may overtake each other");
 #pragma once
@@ -11,10 +11,10 @@
 
 namespace dlock {
 
-// Who can take part in a lock.
+// Where clients must run to share a lock: in one process, on one machine, or anywhere.
 enum class Scope { process, machine, network };
 
-// What keeps a lease alive.
+// How a lease is kept alive.
 enum class LeaseKind {
   // Every lock has its own lease in the service (AcquireOptions::lease); the client renews each.
   per_lock,
@@ -24,17 +24,17 @@ enum class LeaseKind {
   process,
 };
 
-// What happens to fencing tokens when the service loses data that it acknowledged.
+// Whether fencing tokens still grow after the service lost data that it acknowledged.
 enum class FencingDurability {
-  // Nothing: a later token may be smaller.
+  // No: a later token may be smaller.
   none,
-  // Tokens still grow, as long as their wall clock is not stepped back across the loss.
+  // Yes, if their wall clock is not stepped back across the loss.
   wall_clock,
-  // The service orders tokens by itself and does not lose acknowledged data.
+  // Yes: the service orders tokens by itself and does not lose acknowledged data.
   service,
 };
 
-// What a backend can do, in the strategy that the client uses.
+// The abilities of a backend in the strategy that the client uses.
 struct Capabilities {
   std::string_view backend = {};   // URL scheme, e.g. "redis"
   std::string_view strategy = {};  // the variant in use, e.g. "queue"; empty where there is only one
@@ -45,8 +45,8 @@ struct Capabilities {
   bool wakes_waiters = true;    // a release wakes waiters; false: they poll
   bool wakes_one = false;       // a release wakes one waiter, not all of them
   bool counts_waiters = false;  // inspect() knows the number of waiters
-  // Of the waiters of one client for one name the service knows only the first: they are served in their order (`fair`)
-  // when it is the client's turn, and other clients count one of them.
+  // The service knows only the first waiter of each client for a name. When that client's turn comes, its waiters are
+  // served in their order (`fair`); other clients count one of them.
   bool one_waiter_per_client = false;
   // Waiters of read-write locks and semaphores poll, and have no order, whatever the members above say.
   bool sharers_poll = false;
@@ -68,7 +68,7 @@ struct Capabilities {
   std::chrono::nanoseconds min_lease = std::chrono::milliseconds(10);
   std::chrono::nanoseconds max_lease = std::chrono::hours(24);
 
-  // Whether it has this kind of locks.
+  // Whether the backend has this kind of locks.
   [[nodiscard]] constexpr bool has(LockKind kind) const noexcept {
     switch (kind) {
       case LockKind::lock:

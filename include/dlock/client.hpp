@@ -58,8 +58,8 @@ class Client {
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   MultiLock make_multi_lock(std::vector<std::string> names) const&& = delete;
 
-  // The same for the other kinds of locks; see read_write_lock.hpp, semaphore.hpp and election.hpp. Each kind has its
-  // own names. Also throws Error(unsupported) if the backend has no such locks (see Capabilities).
+  // As make_lock(), for the other kinds of locks; see read_write_lock.hpp, semaphore.hpp and election.hpp. Each kind
+  // has its own names. Also throws Error(unsupported) if the backend has no such locks (see Capabilities).
   [[nodiscard]] ReadWriteLock make_read_write_lock(std::string name) const&;
   // NOLINTNEXTLINE(modernize-use-nodiscard): nobody can call it
   ReadWriteLock make_read_write_lock(std::string name) const&& = delete;
@@ -78,19 +78,19 @@ class Client {
   // How this client appears to people: "host:pid:label".
   [[nodiscard]] const std::string& holder() const noexcept;
 
-  // Connects to the service, if that has not been done, and proves by one exchange about locks that it can be used:
-  // that it answers, that the credentials are good, and that this client may read locks of that name. Repeats it while
-  // the service is unavailable. Blocks for at most `wait`. Changes nothing in the service, whether the name is in use
-  // or not. Where rights are limited to some names, give one of these. For the start of a program, or a health check:
+  // Proves by one exchange about locks that the service can be used: that it answers, that the credentials are good,
+  // and that this client may read locks of that name. Connects first if need be, retries while the service is
+  // unavailable, and blocks for at most `wait`. Changes nothing in the service, whether the name is in use or not. If
+  // rights are limited to some names, pass one of those. For the start of a program, or a health check:
   //
   //   client.ping(5s);   // or throws dlock::Error, which says why
   //
-  // Throws Error with the reason that a try would have: unavailable at the end of `wait`; at once access_denied,
-  // protocol and what else a retry does not help; invalid_argument for a name as in make_lock() or a negative wait. On
-  // the engine thread (in a handler) it throws std::errc::resource_deadlock_would_occur. Cannot prove the rights to
-  // write: to acquire a lock, to create tables or nodes, to publish and subscribe; nor, of a cluster, anything of the
-  // servers that do not keep this name. See diagnose(). Throws Error(unsupported) if the backend has nothing to ask
-  // for.
+  // Throws Error as a try would: unavailable at the end of `wait`; at once access_denied, protocol and other errors
+  // that a retry does not help; invalid_argument for a name that make_lock() refuses or a negative wait; unsupported if
+  // the backend has nothing to ask for. On the engine thread (in a handler) it throws
+  // std::errc::resource_deadlock_would_occur. Does not prove the rights to write (to acquire a lock, to create tables
+  // or nodes, to publish and subscribe), nor anything about the servers of a cluster that do not keep this name: see
+  // diagnose().
   void ping(Duration wait, std::string_view name = "dlock-ping") const;
 
   // --- Administration ------------------------------------------------------------------------------------------------
@@ -112,9 +112,9 @@ class Client {
   // nothing and throws Error(timed_out) with the reason.
   // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
   bool forget(std::string_view name, LockKind kind = LockKind::lock) const;
-  // The same for all names that were last acquired at least `idle` ago. Names in use stay. Returns the removed names,
-  // sorted. A call removes as many as it can in its time: repeat it until it returns none. If it throws, it may have
-  // removed some. Throws Error(invalid_argument) if `idle` is less than a minute.
+  // As forget(), for all names that were last acquired at least `idle` ago. Names in use stay. Returns the removed
+  // names, sorted. A call removes as many as it can in its time: repeat it until it returns none. If it throws, it may
+  // have removed some. Throws Error(invalid_argument) if `idle` is less than a minute.
   // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
   std::vector<std::string> forget_idle(Duration idle, LockKind kind = LockKind::lock) const;
   // Connects to the service and checks for settings that endanger locks. Reports an unreachable service as a finding.
@@ -138,7 +138,7 @@ class Client {
 // it does, and reports an unreachable service or wrong credentials; Client::ping() does only that. Throws
 // Error(invalid_argument) that names the wrong part of the URL or the wrong option.
 [[nodiscard]] Client connect(std::string_view url, ClientOptions options = {});
-// The same with a backend of your own, without registering it.
+// As above, with a backend of your own that need not be registered.
 [[nodiscard]] Client connect(std::string_view url, ClientOptions options, const BackendFactory& factory);
 
 // Adds a scheme for connect(), for the whole process. Any thread. Throws Error(invalid_argument) if the scheme is

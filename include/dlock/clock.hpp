@@ -39,9 +39,9 @@ class ClockListener {
   ClockListener(const ClockListener&) = delete;
   ClockListener& operator=(const ClockListener&) = delete;
   virtual ~ClockListener() = default;
-  // The clock shows another time now: runs what has become due by it, and what that causes. Returns how much it has run
-  // so far: a clock repeats the calls until no listener has run anything since. Where the caller must not wait (on an
-  // engine thread, inside a task), it only arranges for that to run, and returns 0. Any thread.
+  // The clock has moved: runs everything that is due, and what that causes. Returns how many tasks and handlers it has
+  // run so far: the clock repeats the calls until no listener has run any more. If the caller must not wait (on an
+  // engine thread, inside a task), it only schedules them, and returns 0. Any thread.
   virtual std::uint64_t clock_moved() noexcept = 0;
 };
 

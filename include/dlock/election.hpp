@@ -82,12 +82,12 @@ class Election {
 
   [[nodiscard]] const std::string& name() const noexcept;
 
-  // --- To lead ------------------------------------------------------------------------------------------------------
+  // --- Leading ------------------------------------------------------------------------------------------------------
 
   // Waits until this candidate leads. Releasing the lease resigns.
   Lease campaign(const CampaignOptions& options = {});
   Lease campaign(const CampaignOptions& options, std::error_code& ec);
-  // nullopt: another leads.
+  // nullopt: another candidate leads.
   [[nodiscard]] std::optional<Lease> try_campaign(CampaignOptions options = {});
   [[nodiscard]] std::optional<Lease> try_campaign(CampaignOptions options, std::error_code& ec);
   [[nodiscard]] std::optional<Lease> try_campaign_for(Duration wait, CampaignOptions options = {});
@@ -112,7 +112,7 @@ class Election {
   void run(const std::stop_token& stop, CampaignOptions options, const Leading& f);
   void run(const std::stop_token& stop, const Leading& f);
 
-  // --- To look on ---------------------------------------------------------------------------------------------------
+  // --- Observing ----------------------------------------------------------------------------------------------------
 
   // The leader; nullopt: none. Queries the service, blocks for at most ClientOptions::response_timeout. Never decide
   // about ownership by it: the answer may be out of date when it arrives.

@@ -91,8 +91,8 @@ class [[nodiscard]] Lease {
   // (warning); dlock retries, as after release(). No effect on a lease that is empty, lost or released.
   void release_in_background() noexcept;
 
-  // The same without blocking. The handler runs on the engine thread, exactly once, as handler(std::error_code, bool
-  // was_ours) or, if it cannot be called so, as handler(const Failure&, bool was_ours).
+  // As release(), without blocking. The handler runs on the engine thread, exactly once, as handler(std::error_code,
+  // bool was_ours) or, if it cannot be called so, as handler(const Failure&, bool was_ours).
   template <class Handler>
   void async_release(Handler&& handler) {
     start_release(detail::completion<bool>(std::forward<Handler>(handler)));

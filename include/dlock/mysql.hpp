@@ -18,7 +18,7 @@
 //   -----------------------------+---------------------------------+--------------------------------
 //   open, the lock free          | a token                         | a token
 //   open, held by another owner  | waits                           | nullopt, the transaction goes on
-//   open, held by itself         | another token                   | another token
+//   open, held by itself         | a greater token                 | a greater token
 //   not begun                    | throws invalid_argument         | throws invalid_argument
 //
 // After timed_out the transaction goes on, unless the server has innodb_rollback_on_timeout. After a deadlock
@@ -45,15 +45,16 @@ namespace dlock::mysql {
 struct TransactionLockOptions {
   // The database of dlock's tables, as "schema" in the URL.
   std::string schema = "dlock";
-  // How long to wait while another owner holds the lock. The server counts whole seconds; what is left of less than one
-  // is not waited for. Zero: not at all. Negative: invalid_argument. try_lock_in_transaction() ignores it.
+  // How long to wait while another owner holds the lock, rounded down to whole seconds, which the server counts. Less
+  // than a second: not at all, but on MySQL one second, its minimum. Negative: invalid_argument.
+  // try_lock_in_transaction() ignores it.
   Duration wait = forever;
   // Shown to people in the tables. Empty: host and process id.
   std::string holder = {};
 };
 
 // Acquires the lock and waits for it in the server. Blocks like mysql_query(): for options.wait plus three round trips,
-// and longer if the server does not answer. The session's innodb_lock_wait_timeout is as before afterwards.
+// and longer if the server does not answer. Restores the session's innodb_lock_wait_timeout.
 //
 // The token is greater than the token of every earlier holder of this lock that committed. A ROLLBACK removes the token
 // from the table, and then only the server's clock makes the next one greater.

@@ -86,7 +86,7 @@ class Observer {
   virtual void warning(const WarningEvent&) {}
 };
 
-// Counters since the creation of the client, and present gauges. A snapshot that reads the fields one after the other.
+// Counters since the creation of the client, and current gauges. Read one after the other, not as one atomic snapshot.
 struct Stats {
   std::uint64_t acquired = 0;
   std::uint64_t busy = 0;  // tries that found the lock held

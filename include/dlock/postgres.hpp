@@ -18,7 +18,7 @@
 //   -----------------------------+---------------------------------+--------------------------------
 //   open, the lock free          | a token                         | a token
 //   open, held by another owner  | waits                           | nullopt, the transaction goes on
-//   open, held by itself         | another token                   | another token
+//   open, held by itself         | a greater token                 | a greater token
 //   failed, or not begun         | throws invalid_argument         | throws invalid_argument
 //
 // After an error the transaction has failed, as after any SQL error: ROLLBACK, or return to your SAVEPOINT. The end of

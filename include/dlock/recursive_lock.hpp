@@ -4,7 +4,9 @@
 //   std::lock_guard outer(lock);
 //   { std::lock_guard inner(lock); }      // same thread: only the count moves, nothing is sent
 //
-// The hold count is local to this process. The service sees one lease per thread. It meets Cpp17TimedLockable.
+// The hold count is local to this process; the service sees one lease per thread. Meets Cpp17TimedLockable. May be used
+// by many threads at once, except move and destruction. On a moved-from lock only destruction and assignment are
+// defined. A first lock() or try on the engine thread (in a handler) throws std::errc::resource_deadlock_would_occur.
 //
 //   this thread      | lock()                  | unlock()
 //   -----------------+-------------------------+-------------------------------------------
@@ -28,9 +30,9 @@ class RecursiveLock {
   RecursiveLock& operator=(RecursiveLock&&) noexcept;
   ~RecursiveLock();
 
-  // Blocks like DistributedLock::acquire() if this thread holds nothing. Throws Error; errc::lost if this thread's
-  // lease was lost and is not yet fully unlocked. Like the following functions, it does not compile on a temporary,
-  // which would release the lease at once.
+  // Blocks like DistributedLock::acquire() if this thread holds nothing. Throws Error, like the tries: also errc::lost
+  // if this thread's lease was lost and is not yet fully unlocked. None of them compiles on a temporary, which would
+  // release the lease at once.
   void lock() &;
   void lock() && = delete;
   [[nodiscard]] bool try_lock() &;
@@ -50,7 +52,7 @@ class RecursiveLock {
   // Never throws; returns in bounded time like ~Lease.
   void unlock() noexcept;
 
-  // How often this thread holds the lock.
+  // How many times this thread has locked it and not unlocked it.
   [[nodiscard]] std::size_t hold_count() const noexcept;
   // This thread's lease; empty if there is none. Valid until the unlock() that brings the count to 0.
   [[nodiscard]] const Lease& lease() const& noexcept;

@@ -22,8 +22,8 @@ enum class Notified {
 
 enum class IfBusy {
   leave_task,     // the task runs as if posted, and the call returns
-  wait_for_turn,  // the call returns when the task has run: for tasks that take less time than going to sleep and being
-                  // woken would; as leave_task inside a task of another engine and on the thread of any engine
+  wait_for_turn,  // the call returns when the task has run: for tasks that take less time than a sleep and a wake-up;
+                  // as leave_task inside a task of another engine and on the thread of any engine
 };
 
 class Engine : public Executor {
@@ -35,15 +35,15 @@ class Engine : public Executor {
   // Like post(), but answers false instead of dropping the task silently.
   [[nodiscard]] virtual bool submit(Task task) = 0;
 
-  // Runs user code on the engine thread, outside the serialisation; see UserCodeQueue for what goes before what. Tasks
+  // Runs user code on the engine thread, outside the serialisation; see UserCodeQueue for the order. Tasks
   // and timers that are due run between any two short batches of it. Moves from it only if it is accepted. Any thread.
   [[nodiscard]] virtual Notified notify(Task&& user_code, UserCode kind) = 0;
 
   // Blocks the calling thread until the event is set, at most `limit` of real time. Answers whether it is set.
   virtual bool wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit = std::nullopt) = 0;
 
-  // Whether the caller is on the engine's own thread, or inside one of its tasks, so that waiting for the engine would
-  // be forever.
+  // Whether the caller is on the engine's own thread, or inside one of its tasks, where waiting for the engine would
+  // never end.
   [[nodiscard]] virtual bool must_not_block() const noexcept = 0;
 
   // Runs what was submitted, then ends the thread; later submissions are refused. Where must_not_block() it returns at

@@ -16,8 +16,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// User code runs in batches of limited number and time. Between two of them whatever is due goes first:
-// handlers, and with them timers, renewals and losses.
+// User code runs in batches of limited size and time. Between two batches everything that is due runs: handlers, and
+// with them timers, renewals and losses.
 constexpr int most_in_a_batch = 64;
 constexpr std::chrono::nanoseconds longest_batch = 500us;
 constexpr std::chrono::nanoseconds longest_row_of_handlers = 500us;
@@ -75,7 +75,7 @@ bool EventLoop::may_leave_lead() const {
   return !stopping_ && policy_.own_thread_may_leave(Clock::now());
 }
 
-// Answers whether there was one. Loss signals do not wait for all of them.
+// Returns whether there was one. Stops early for a loss signal.
 bool EventLoop::run_ready_handlers() {
   const auto end = Clock::now() + longest_row_of_handlers;
   bool ran = false;
@@ -116,7 +116,7 @@ void EventLoop::post(Task handler) noexcept {
     handler();
   });
   hand_over();
-  ++posted_;  // may have begun already: then the two meet at zero
+  ++posted_;  // the handler may have counted down already: then this makes it zero
   hand_over();
   const util::MutexLock lock(mutex_);
   if (leader_ == Leader::nobody) call_own_thread();
@@ -139,11 +139,11 @@ Notified EventLoop::notify(Task&& user_code, UserCode kind, bool although_stoppi
 // Loss signals go before completions.
 void EventLoop::drain_user_code() {
   (void)wait_behind(UserCode::completion);
-  // Refused: as many events wait as may. One of them runs beside each completion.
+  // Refused: the queue of events is full. One of them runs with each completion.
   while (wait_behind(UserCode::event) == Notified::refused) (void)wait_behind(UserCode::completion);
 }
 
-// Returns when what waits of this kind has run.
+// Returns when the queued code of this kind has run.
 Notified EventLoop::wait_behind(UserCode kind) {
   const auto reached = std::make_shared<util::Event>();
   const Notified answer = notify([reached] { reached->set(); }, kind);

@@ -49,7 +49,7 @@ class EventLoop {
   // and user code may set the event; other code calls look_again() after it.
   bool wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) DLOCK_EXCLUDES(mutex_);
 
-  // Something was done which may be what a caller that leads waits for. Any thread.
+  // After an event was set: wakes the caller that leads, if it waits for that event. Any thread.
   void look_again() DLOCK_EXCLUDES(mutex_);
 
   [[nodiscard]] int callers_waiting() const noexcept { return waiting_; }
@@ -87,11 +87,11 @@ class EventLoop {
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(io_);
 
-  std::atomic<int> posted_{0};  // handlers that have not begun
-  AnswerPolling polling_;       // of a caller that leads; the leader's
+  std::atomic<int> posted_{0};  // handlers that have not started
+  AnswerPolling polling_;       // of a caller that leads, which alone may use it
 
   std::atomic<bool> loss_signalled_{false};  // since user code ran last
-  std::atomic<std::thread::id> caller_{};    // that leads
+  std::atomic<std::thread::id> caller_{};    // the one that leads
   std::atomic<int> waiting_{0};              // as policy_ says
 
   util::Mutex mutex_;  // a leaf

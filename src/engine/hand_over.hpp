@@ -1,6 +1,6 @@
 // Where threads of the engine hand something over to each other: a turn, a task, the lead, a place to sleep. A test
 // that compiles the engine with DLOCK_INJECT_DELAYS defines hand_over() and delays threads there, so that they meet in
-// orders that are rare otherwise. Else there is nothing of it.
+// orders that are rare otherwise. In all other builds it does nothing.
 #pragma once
 
 namespace dlock::engine {

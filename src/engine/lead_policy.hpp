@@ -1,4 +1,4 @@
-// Learns how callers use an event loop, and decides from that who had better run it. No I/O, no clock; not thread-safe.
+// Learns how callers use an event loop, and decides which thread should run it. No I/O, no clock; not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace dlock::engine {
 
-// A caller that waits alone had better run the loop itself: the answer then comes to the thread that wants it. As soon
-// as several wait, the loop's own thread does it for all. Whether callers come alone is learnt from those before:
+// A caller that waits alone should run the loop itself: the answer then arrives on the thread that wants it. If several
+// wait, the loop's own thread runs it for all. Earlier callers show whether callers come alone:
 //
 //   seen                                                   | then the own thread
 //   -------------------------------------------------------+-------------------------------------------------------
@@ -20,10 +20,9 @@ class LeadPolicy {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // A caller that waits for longer had better sleep, and leave the loop to a thread that is there for it.
+  // A caller that waits for longer sleeps, and leaves the loop to the loop's own thread.
   static constexpr std::chrono::nanoseconds longest_lead = std::chrono::milliseconds(2);
-  // How long the loop may be without a leader, between callers that lead in turn: events meanwhile are delayed by that
-  // much.
+  // How long the loop may be without a leader between two callers, and how long it delays events in that time at most.
   static constexpr std::chrono::nanoseconds longest_gap = std::chrono::microseconds(500);
 
   // A caller begins to wait for this event.
@@ -55,14 +54,14 @@ class LeadPolicy {
   static constexpr int alone_enough = 3;
 
   int waiting_ = 0;
-  const util::Event* only_ = nullptr;  // what a caller waits for that came alone
-  int came_alone_ = 0;                 // as many as came and went one by one
+  const util::Event* only_ = nullptr;  // the event of a caller that came alone
+  int came_alone_ = 0;                 // the number of callers that came and went one by one
   Clock::time_point last_went_;
 };
 
-// For how long an answer is polled for before the thread sleeps: falling asleep and being woken takes longer than an
-// answer that comes soon. Whether to expect one is learnt from the waits before, as a hypervisor does it with idle
-// processors (KVM's halt polling). One late answer among many is no reason to stop.
+// How long a thread polls for an answer before it sleeps: to sleep and to be woken takes longer than an early answer.
+// Earlier waits show whether to expect one (as in KVM's halt polling of idle processors); one late answer among many
+// does not end the polling.
 class AnswerPolling {
  public:
   [[nodiscard]] std::chrono::nanoseconds duration() const noexcept { return duration_; }

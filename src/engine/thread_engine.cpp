@@ -20,23 +20,22 @@ namespace dlock::engine {
 
 namespace {
 
-// Then the loop goes on, so that a caller is not kept for long.
+// The loop runs further tasks, so that no caller is delayed for long.
 constexpr std::size_t most_tasks_in_a_turn = 256;
 constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t most_timers_at_once = 64;
 constexpr std::size_t most_timers_of_a_caller = 16;
-// Where so many callers wait, what a caller's turn leaves behind, such as the sending of what it wrote, is left to the
-// loop, which does it for all of them at once.
+// With so many waiting callers, a caller's turn leaves the tasks that its own task posted, such as sending, to the
+// loop, which runs those of all callers at once.
 constexpr int many_callers = 16;
-// One in so many turns also runs timers that are due, after its first task, so that they do not depend on when the
-// loop's thread gets a processor.
+// Every eighth turn also runs due timers after its first task, so that timers do not depend on when the loop's thread
+// gets a processor.
 constexpr std::size_t turns_between_timers = 8;
-// The loop's thread leaves timers to callers for so long where there are such: a thread that runs seldom gets a
-// processor soon when there are losses to signal.
+// The loop's thread leaves timers to callers, if there are any, for this long: a thread that seldom runs soon gets a
+// processor when it has losses to signal.
 constexpr std::chrono::nanoseconds callers_go_first = std::chrono::microseconds(200);
 
-// A thread that yields its processor between turns is seldom preempted inside of one, where all others would wait for
-// it.
+// A thread that yields between turns is seldom preempted in a turn, when all others would wait for it.
 void yield_between_turns() noexcept {
   constexpr unsigned turns_between_looks = 64;
   constexpr auto a_while = std::chrono::milliseconds(1);
@@ -69,7 +68,7 @@ struct ThreadEngine::Inside {
     }
     return false;
   }
-  // Whether this thread may wait for another, which may be waiting for this one else.
+  // Whether this thread may wait for another: that one cannot be waiting for this one.
   [[nodiscard]] static bool nothing_that_others_wait_for() noexcept {
     return innermost == nullptr && !EventLoop::on_an_own_thread();
   }
@@ -243,14 +242,14 @@ void ThreadEngine::run(Task task) noexcept {
   const Inside inside(*this);
   ++ran_;
   task();
-  task = nullptr;  // what it holds may use the executor when it goes, a Timer for instance
+  task = nullptr;  // its captures, such as a Timer, may use the executor when they are destroyed
 }
 
 // --- User code, and waiting for it -----------------------------------------------------------------------------------
 
 Notified ThreadEngine::notify(Task&& user_code, UserCode kind) {
-  // From a task that still runs while the engine stops it is accepted, because the caller could only run it in the
-  // turn. The thread cannot end before that task does.
+  // A task that runs while the engine stops is not refused: it could only run the code itself, in the turn. The thread
+  // cannot end before that task does.
   if (!clock_->runs_by_itself()) ++notified_;
   return loop_.notify(std::move(user_code), kind, inside_task());
 }
@@ -324,8 +323,8 @@ void ThreadEngine::wait_for_timer_descriptor() {
   });
 }
 
-// Where a thread may wait for another it could be in the other's advance(). And a child made by fork() has no thread of
-// the loop.
+// Does not wait on a thread for which others may wait, possibly in advance(). In a child made by fork(), the loop has
+// no thread.
 std::uint64_t ThreadEngine::clock_moved() noexcept {
   if (fork_generation_ != util::fork_generation()) return 0;
   if (!Inside::nothing_that_others_wait_for()) {
@@ -334,13 +333,13 @@ std::uint64_t ThreadEngine::clock_moved() noexcept {
   }
   std::uint64_t ran = 0;
   (void)wait_for_turn([this]() DLOCK_REQUIRES(turn_) { run_due_timers(timers_.size()); });
-  // Behind what those have posted. These two tasks are not counted, or no clock would find its engines idle.
+  // Runs after what those posted. These two tasks are not counted, or a clock would never find its engines idle.
   (void)wait_for_turn([this, &ran]() DLOCK_REQUIRES(turn_) { ran = ran_ -= 2; });
   loop_.drain_user_code();
   return ran + notified_;
 }
 
-// The last turn is after all tasks that were accepted before, and only after it may the loop end.
+// The last turn comes after all tasks that were accepted before, and the loop ends only after that turn.
 void ThreadEngine::stop() {
   loop_.stop();
   hand_over();

@@ -13,7 +13,7 @@ TimerQueue::Id TimerQueue::add(TimePoint at, Executor::Task task) {
 }
 
 void TimerQueue::cancel(Id id) noexcept {
-  const auto cancelled = extract(id);  // what it holds may use this queue when it goes
+  const auto cancelled = extract(id);  // its captures may use this queue when they are destroyed
 }
 
 std::optional<Executor::Task> TimerQueue::pop_due(TimePoint now) {

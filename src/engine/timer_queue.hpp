@@ -10,8 +10,8 @@
 
 namespace dlock::engine {
 
-// A table of tasks, and a binary heap of their deadlines. What is cancelled leaves the table, and the heap when it
-// comes to its top, or when it is half of the heap.
+// A table of tasks, and a binary heap of their deadlines. A cancelled timer leaves the table at once, and the heap when
+// it comes to the top, or when half of the heap is cancelled.
 class TimerQueue {
  public:
   using Id = Executor::TimerId;

@@ -11,7 +11,7 @@ namespace dlock::engine {
 
 namespace {
 
-// A thread that waits looks seldom, after pauses that double: if two processors took every other turn, the data would
+// A waiting thread checks seldom, after pauses that double: if two processors took every other turn, the data would
 // move between them each time, and a turn would take several times as long.
 template <class Condition>
 void spin_until(Condition condition) {
@@ -78,7 +78,7 @@ void TurnQueue::pass_to_loop() {
   (void)give_back(State::for_loop);  // true
 }
 
-// False: tasks wait that nobody has been asked to run.
+// False: tasks wait, and no thread has been asked to run them.
 bool TurnQueue::give_back(State state) {
   {
     const util::MutexLock lock(mutex_);

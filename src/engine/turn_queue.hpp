@@ -10,12 +10,11 @@
 //            | which was asked to run them                      |
 //   stopped  | the last turn has ended, all tasks are refused   |
 //
-// Threads that wait for the turn spin for a moment, then sleep. A thread that runs takes it before those that sleep:
-// that keeps the rate up where there are more callers than processors, since a turn costs no switch of threads. At most
-// one of the sleepers is on its way at a time: no end of a turn wakes another before that one has come, or each turn
-// would cost a wake-up, and the loop's thread would share its processor with all of them. (As in Go's
-// sync.Mutex, but without its bound on how often a sleeper is overtaken. A std::mutex has neither; with 64 callers on
-// two processors it had a third of the rate.)
+// Threads that wait for the turn spin for a moment, then sleep. A running thread takes the turn before those that
+// sleep, so with more callers than processors a turn costs no switch of threads. The end of a turn wakes a sleeper only
+// if no other is waking up: otherwise each turn would cost a wake-up, and the loop's thread would share its processor
+// with all of them. (As in Go's sync.Mutex, but without its bound on how often a sleeper is overtaken. A std::mutex has
+// neither; with 64 callers on two processors it had a third of the rate.)
 #pragma once
 
 #include <atomic>
@@ -60,8 +59,8 @@ class DLOCK_CAPABILITY("turn") TurnQueue {
   std::atomic<State> state_ = State::idle;  // changes under mutex_
   std::deque<Task> tasks_ DLOCK_GUARDED_BY(mutex_);
   int sleepers_ DLOCK_GUARDED_BY(mutex_) = 0;
-  bool coming_ DLOCK_GUARDED_BY(mutex_) = false;  // one of them was woken and has not come yet
-  std::atomic<std::uint32_t> wakes_{0};           // where they sleep
+  bool coming_ DLOCK_GUARDED_BY(mutex_) = false;  // one of them was woken and has not run yet
+  std::atomic<std::uint32_t> wakes_{0};           // the futex on which they sleep
 };
 
 }  // namespace dlock::engine

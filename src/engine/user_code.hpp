@@ -1,4 +1,4 @@
-// The code of the program that waits to run, in three queues with a rule each. Not thread-safe.
+// Queues of code of the program that waits to run, each with its own rule. Not thread-safe.
 //
 //   queue       | runs                               | when many wait
 //   ------------+------------------------------------+------------------------------------------------

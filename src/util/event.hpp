@@ -22,8 +22,8 @@ class Event {
   void set() noexcept;
   [[nodiscard]] bool is_set() const noexcept { return state_.load() == state_set; }
 
-  // Blocks until set, or until `limit` of real time has passed; answers is_set(). First wakes whom this thread owes a
-  // wake-up.
+  // Blocks until set, or until `limit` of real time has passed; answers is_set(). First runs the deferred wake-ups of
+  // this thread.
   bool wait(std::optional<std::chrono::nanoseconds> limit = std::nullopt) noexcept;
 
  private:
@@ -33,10 +33,9 @@ class Event {
   std::atomic<std::uint32_t> state_{state_idle};
 };
 
-// While one of these exists on a thread, set() on that thread does not wake the waiter but notes it; wake() and the
-// destructor wake all that were noted. For those who set events under a mutex: a thread that is woken there takes the
-// processor from the one that woke it, finds the mutex taken, and goes to sleep again. Of several on one thread the
-// outermost does it.
+// While one of these exists on a thread, set() on that thread does not wake the waiter but records it; wake() and the
+// destructor of the outermost one wake all recorded waiters. For code that sets events under a mutex: a thread that is
+// woken there takes the processor from the one that woke it, finds the mutex locked, and sleeps again.
 class DeferredWakes {
  public:
   DeferredWakes() noexcept;

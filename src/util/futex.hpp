@@ -1,4 +1,4 @@
-// Sleeping on a word of memory until another thread wakes who sleeps there; see futex(2).
+// Sleeping on a word of memory until another thread wakes the sleepers; see futex(2).
 #pragma once
 
 #include <atomic>

@@ -43,8 +43,8 @@ bool is_control(std::uint32_t code_point) noexcept {
   return code_point < 0x20 || (code_point >= 0x7f && code_point <= 0x9f);
 }
 
-// What moves the cursor or changes the order in which the text around it is shown: line and paragraph separators, and
-// the controls of bidirectional text (Unicode Standard Annex #9, section 2).
+// Characters that move the cursor or reorder the text around them: line and paragraph separators, and the controls of
+// bidirectional text (Unicode Standard Annex #9, section 2).
 bool is_layout(std::uint32_t code_point) noexcept {
   return code_point == 0x61c || code_point == 0x200e || code_point == 0x200f ||
          (code_point >= 0x2028 && code_point <= 0x202e) || (code_point >= 0x2066 && code_point <= 0x2069);

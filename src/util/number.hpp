@@ -8,7 +8,7 @@
 
 namespace dlock::util {
 
-// nullopt unless all of it is a number of that type. A sign is none of an unsigned one.
+// nullopt unless the whole text is a number of that type. Unsigned numbers have no sign.
 template <class Number>
 [[nodiscard]] std::optional<Number> parse_number(std::string_view text, int base = 10) noexcept {
   Number value = 0;

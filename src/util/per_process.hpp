@@ -1,5 +1,5 @@
-// One object for the whole process, and a fresh one in a child made by fork(). What other threads of the parent were
-// doing to theirs at that moment, such as having its mutex locked, goes on for good in the child.
+// One object for the whole process, and a fresh one in a child made by fork(): there, a mutex that another thread of
+// the parent had locked at that moment would stay locked.
 //
 //   static constinit PerProcess<Registry> registry;
 //   const MutexLock lock(registry.get().mutex);

@@ -63,9 +63,9 @@ int process_id() noexcept {
 
 namespace {
 
-// No value: the kernel refuses, and errno says why.
+// nullopt: the kernel refuses, and errno says why.
 std::optional<std::uint64_t> draw() noexcept {
-  // A child made by fork() must not hand out what its parent hands out, so there is a generation.
+  // A child made by fork() must not use the parent's numbers, so the pool has a generation.
   struct Pool {
     std::array<std::uint64_t, 32> bits;  // 256 bytes: the most that getrandom() never cuts short
     std::size_t used = std::tuple_size_v<decltype(bits)>;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t shortest = 100'000;  // nanoseconds; the kernel's own limit
 
-// What sched_setattr(2) takes; its header is missing from libraries of that time.
+// The argument of sched_setattr(2), which older C libraries do not declare.
 struct Attributes {
   std::uint32_t size = 0;
   std::uint32_t policy = 0;
@@ -28,7 +28,7 @@ struct Attributes {
 
 void ask_for_short_time_slices() noexcept {
   Attributes attributes;
-  // Both are only tried: a thread that may not ask, or runs under other rules, goes on as it is.
+  // A thread that may not change its time slice, or has another scheduling policy, stays as it is.
   if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
   if (attributes.policy != SCHED_OTHER) return;
   attributes.runtime = shortest;

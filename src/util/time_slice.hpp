@@ -1,10 +1,10 @@
-// How long a thread may keep its processor where others want it.
+// How long a thread keeps its processor while others want it.
 #pragma once
 
 namespace dlock::util {
 
-// Has the calling thread give its processor up sooner, and get it back sooner: for a thread that has little to do and
-// must do it in time. Where the kernel does not know of it (Linux does since 6.12), nothing changes.
+// Makes the calling thread give up its processor sooner, and get it back sooner: for a thread with little work that
+// must be in time. No effect before Linux 6.12.
 void ask_for_short_time_slices() noexcept;
 
 }  // namespace dlock::util

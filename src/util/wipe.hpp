@@ -1,5 +1,5 @@
-// Overwrites secrets that are no longer needed, so that they stand neither in a core dump nor in memory that is handed
-// out again. Any thread.
+// Overwrites secrets that are no longer needed, so that they are neither in a core dump nor in memory that is reused.
+// Any thread.
 #pragma once
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 namespace dlock::util {
 
-// All of the text's memory, what it held before it became shorter or was moved from included. Leaves it empty.
+// Overwrites the whole capacity, and so earlier and longer contents, too. Leaves the text empty.
 inline void wipe(std::string& text) noexcept {
   text.resize(text.capacity());  // allocates nothing
   ::explicit_bzero(text.data(), text.size());

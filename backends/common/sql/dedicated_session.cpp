@@ -86,7 +86,7 @@ void DedicatedSession::answered(const Outcome& outcome, const Results& results) 
     reply.why = {errc::protocol, "the token of lock " + name + " is not a positive number"};
   }
   if (reply.why.code) {
-    // Whichever session got the lock: perhaps what gives it back comes to the same one.
+    // Another session may have got the lock; with luck, its release reaches the same one.
     is_unfit_ = true;
     return answer({.status = Status::failed, .failure = reply.why});
   }
@@ -172,11 +172,11 @@ void DedicatedSession::give_back(Command command) {
   request({std::move(command)}, std::nullopt, &DedicatedSession::cleaned);
 }
 
-// Without an answer it is unknown what the session has; with the connection, that ends.
+// Without an answer, it is unknown whether the session has the lock; closing the connection frees it.
 void DedicatedSession::cleaned(const Outcome& outcome, const Results& results) {
   using Released = ReleaseOutcome::Status;
   const ReleaseHandler done = std::exchange(released_, nullptr);
-  ReleaseOutcome released{.status = Released::not_owner};  // it went with the session
+  ReleaseOutcome released{.status = Released::not_owner};  // the lock ended with the session
   const bool is_known = outcome.problem == Problem::none || outcome.problem == Problem::not_sent;
   if (!is_known && !is_end_of_session(outcome)) {
     released = {.status = Released::failed, .failure = dialling_.dialect.failure_of(outcome)};

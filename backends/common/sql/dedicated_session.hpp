@@ -59,7 +59,7 @@ class DedicatedSession final : private Session::User, private common::SessionHol
   [[nodiscard]] bool holds() const noexcept { return state_ == State::held; }
   // False: it has no lock of that owner. Answers when the server has, or the session is over.
   [[nodiscard]] bool free(const OwnerId& owner, ReleaseHandler done);
-  // Nobody wants the lock: makes the session free.
+  // No acquire wants the lock: makes the session free.
   void clean();
   // At once, whatever is under way: only the end of its connection ends a wait in the server.
   void close();
@@ -112,7 +112,7 @@ class DedicatedSession final : private Session::User, private common::SessionHol
   TimePoint sent_;
   Timer free_timer_;
   Lifetime lifetime_;
-  Session session_;  // goes first: nothing is called back any more
+  Session session_;  // destroyed first: it calls nothing any more
 };
 
 }  // namespace dlock::sql

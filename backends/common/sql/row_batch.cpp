@@ -18,7 +18,7 @@ using Status = RowAnswer::Status;
 namespace {
 
 constexpr std::size_t most_in_a_query = 500;
-// For each request, that statement reads through all of them.
+// If the store is sharing(): its statement reads all requests for each request.
 constexpr std::size_t most_changes_in_a_query = 100;
 // libpq sends 8 KiB at a time. If a query of several commands were longer, the server could carry out the first of them
 // before the rest is sent, and keep their rows locked for as long as this process is stopped there. Something is left

@@ -18,13 +18,13 @@ namespace {
 // Another client is changing the row, so the next try is soon.
 constexpr nanoseconds while_changing = milliseconds(50);
 
-// No release wakes a waiter whose place is the first already: the holder lost what it would wake it with. There is one
-// such waiter of a lock.
+// No release wakes a waiter that is the first in the server's queue already, because the holder has lost its bell: it
+// polls. Each lock has at most one such waiter.
 constexpr nanoseconds shortest_poll_of_first = milliseconds(200);
 constexpr nanoseconds longest_poll_of_first = milliseconds(300);
 
 // The core's timer goes first: once it has declared a lease as lost, no answer to a renewal brings that back. The
-// server waits for a little longer before it lets others take the lock without its bell, which would then wake nobody.
+// server waits for a little longer before it lets others take the lock without its bell, which would wake no waiter.
 constexpr nanoseconds behind_the_lease = milliseconds(1);
 
 // A read-write lock has so many permits; a writer takes all of them.
@@ -35,8 +35,8 @@ constexpr int polls_per_mark = 3;
 constexpr TryPolicy woken{.poll_min = std::chrono::seconds(1), .poll_max = std::chrono::seconds(2)};
 constexpr TryPolicy polling{.poll_min = milliseconds(50), .poll_max = milliseconds(150)};
 
-// Where a lease is in the row, an abandoned row is free when it expires. Where it is not, a client must first have seen
-// the row unchanged, so releasing what an abandoned acquire left behind is worth while for longer.
+// If the row has the lease, an abandoned row is free when that expires. Otherwise a client must first see the row
+// unchanged for a lease, so it is worth while to release the row of an abandoned acquire for longer.
 constexpr nanoseconds patience_if_optimistic = std::chrono::minutes(10);
 // A server that was not reached for so long has ended the session, with what that kept.
 constexpr nanoseconds patience_with_sessions = std::chrono::minutes(1);

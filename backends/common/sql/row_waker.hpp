@@ -19,8 +19,8 @@ class RowWaker {
   RowWaker& operator=(const RowWaker&) = delete;
   virtual ~RowWaker() = default;
 
-  // Calls `changed` when the lock may have become free. waiter: whose acquire waits; nullptr: nobody's, an observer
-  // watches. Answers nullptr if it cannot wake them.
+  // Calls `changed` when the lock may have become free. waiter: the owner whose acquire waits; nullptr: an observer
+  // watches. Answers nullptr if it cannot wake waiters.
   [[nodiscard]] virtual std::unique_ptr<Watch> watch(const std::string& name, const OwnerId* waiter,
                                                      std::function<void()> changed) = 0;
   // Called before an acquire is asked for.

@@ -36,11 +36,11 @@ struct SessionLocks::Attempt {
   Backoff backoff{seconds(1)};
   bool was_set_up = false;
   Failure trouble = {};                               // the last
-  DedicatedSession* session = nullptr;                // asks for it just now; or
-  std::shared_ptr<SharedTries::Ask> asked = nullptr;  // does
+  DedicatedSession* session = nullptr;                // tries just now; or
+  std::shared_ptr<SharedTries::Ask> asked = nullptr;  // a try in the shared session
 };
 
-// An acquire that takes its try with it when it goes, if that was not sent.
+// An acquire whose destruction withdraws its try.
 class SessionLocks::Acquire final : public Contention {
  public:
   Acquire(SessionLocks& locks, const OwnerId& owner, std::unique_ptr<Contention> contention)
@@ -89,7 +89,7 @@ std::unique_ptr<Contention> SessionLocks::contend(const LockRequest& request, Gr
   return std::make_unique<Acquire>(*this, request.owner, TryBackend::contend(request, sink));
 }
 
-// Ends in time to say what the trouble was. The caller would otherwise only learn that no answer came.
+// Ends before the response timeout, to report the last failure: otherwise the caller would only see a timeout.
 void SessionLocks::try_acquire(const LockRequest& request, TryHandler done) {
   Executor& executor = host().executor();
   const auto attempt =
@@ -290,7 +290,7 @@ Failure SessionLocks::exhausted() const {
                                  ": every connection holds a lock or waits for one; raise max_connections in the URL"};
 }
 
-// Where all of them hold locks, it is unknown when one comes free, and a try does not wait for that.
+// If all sessions hold locks, it is unknown when one becomes free, and a try does not wait for that.
 void SessionLocks::try_on_session(const AttemptPtr& attempt) {
   const bool waits = attempt->request.wait;
   DedicatedSession* session = want_session_.empty() ? take_session(waits) : nullptr;
@@ -320,7 +320,7 @@ void SessionLocks::assign_sessions() {
   report_if_quiet();
 }
 
-// As a task of its own, because its caller is in the middle of something.
+// In a task of its own, because sessions may be on the call stack.
 void SessionLocks::assign_sessions_soon() {
   if (std::exchange(assigning_, true)) return;
   host().executor().post(lifetime_.guard([this] {

@@ -1,8 +1,7 @@
-// Locks that live in sessions of the server, and are lost with them. Each waits on a session of its own, and lives
-// there then. Tries have a session each, too, or one together (SharedTries).
+// Locks that live in sessions of the server, and are lost with them. Each wait has a session of its own, in which the
+// lock then lives. Tries have a session each, too, or share one (SharedTries).
 //
-// The sessions that a lock has for itself are at most max_connections, those that are kept for the next try or wait
-// among them.
+// There are at most max_connections sessions for one lock each, including those that are kept for the next try or wait.
 #pragma once
 
 #include <chrono>
@@ -92,12 +91,12 @@ class SessionLocks final : public TryBackend, private DedicatedSession::User, pr
   const std::unique_ptr<SharedTries> tries_;
 
   std::unordered_map<const DedicatedSession*, std::unique_ptr<DedicatedSession>> sessions_;
-  std::vector<DedicatedSession*> free_;  // the one that was used last is the last
+  std::vector<DedicatedSession*> free_;  // the last one was used last
   std::vector<std::unique_ptr<DedicatedSession>> over_;
 
   std::unordered_map<OwnerId, AttemptPtr> attempts_;  // by owner, until they are answered
-  std::deque<AttemptPtr> want_session_;               // of those; no wait begins before they are served
-  bool assigning_ = false;                            // a task will
+  std::deque<AttemptPtr> want_session_;               // no wait begins before they have sessions
+  bool assigning_ = false;                            // a task that assigns sessions is posted
   WaiterQueues waiters_;
   std::function<void()> closed_;
   Lifetime lifetime_;

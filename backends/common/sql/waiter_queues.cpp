@@ -13,8 +13,8 @@ using std::chrono::seconds;
 
 namespace {
 
-// How long a wait in the server goes on before it is asked anew. While it waits, its snapshot keeps the server from
-// cleaning up after all others, in all tables; but a new request goes to the end of the server's queue.
+// The time of a wait in the server before it begins anew. While it waits, its snapshot keeps the server from removing
+// dead rows in all tables; but a new request goes to the end of the server's queue.
 struct Slices {
   nanoseconds shortest;
   nanoseconds longest;
@@ -22,18 +22,18 @@ struct Slices {
 constexpr Slices long_slices{.shortest = seconds(30), .longest = seconds(60)};
 // While other locks wait for a session.
 constexpr Slices short_slices{.shortest = seconds(1), .longest = seconds(2)};
-// Then a slice that has lasted so long was begun when no other lock waited for a session. Only the end of its
-// connection ends it sooner.
+// A slice that has lasted longer began when no other lock waited for a session. Only closing its connection ends it
+// early.
 constexpr nanoseconds longest_short_slice = seconds(4);
 constexpr nanoseconds retry_interval = seconds(1);
 
 constexpr nanoseconds shortest_pause = seconds(1);  // between questions about snapshots
 constexpr nanoseconds longest_pause = seconds(2);
-// The answer costs the server a look at each open transaction, and each of those may be a waiter that asks.
+// For each query, the server examines each open transaction, and each of those may be a waiter that also queries.
 constexpr nanoseconds pause_per_transaction = std::chrono::milliseconds(20);
 constexpr std::int64_t most_counted = 1500;  // the slices end by themselves by then
 
-// One wait in the server is as good as the other.
+// Whether the server cannot tell the two waits apart.
 bool are_alike(const LockRequest& a, const LockRequest& b) {
   return a.mode == b.mode && holder_text(a) == holder_text(b);
 }
@@ -47,7 +47,7 @@ WaiterQueues::WaiterQueues(Executor& executor, Sessions& sessions, std::optional
       question_(std::move(question_about_snapshots)),
       snapshot_timer_(executor) {}
 
-// --- Coming and going ------------------------------------------------------------------------------------------------
+// --- Waiters ---------------------------------------------------------------------------------------------------------
 
 class WaiterQueues::QueuedWaiter final : public Watch {
  public:
@@ -95,7 +95,7 @@ void WaiterQueues::leave(const std::string& lock, const OwnerId& waiter) {
   if (at != found->second.waiters.end()) remove(lock, at->first);
 }
 
-// The next one inherits the session, if the server cannot tell them apart.
+// The next waiter gets the session, if the server cannot tell the two apart.
 void WaiterQueues::first_has_gone(const std::string& lock, Queue& queue, const LockRequest& first) {
   queue.failure.reset();
   const bool is_last = queue.waiters.empty();
@@ -113,7 +113,7 @@ void WaiterQueues::first_has_gone(const std::string& lock, Queue& queue, const L
   queues_.erase(lock);
 }
 
-// The lock has none then, until its turn comes again.
+// The lock has no session then, until its turn comes again.
 DedicatedSession* WaiterQueues::leave_session(const std::string& lock, Queue& queue, Turn turn) {
   if (!std::exchange(queue.has_lock, false)) --waiting_;
   without_session_.insert(turn == Turn::next ? without_session_.begin() : without_session_.end(), lock);
@@ -164,8 +164,7 @@ std::size_t WaiterQueues::in_client(const std::string& lock) const {
   return found == queues_.end() ? 0 : found->second.waiters.size() - (in_server(lock) ? 1 : 0);
 }
 
-// --- Waiting in the server
-// ---------------------------------------------------------------------------------------------
+// --- Waiting in the server -------------------------------------------------------------------------------------------
 
 void WaiterQueues::assign_sessions() {
   const TimePoint now = executor_.now();
@@ -206,7 +205,7 @@ void WaiterQueues::answered(const std::string& lock, const TryOutcome& outcome, 
       outcome.status == Status::busy && now >= saturating_add(queue.since, short_slices.shortest / 2);
   if (granted || slice_ended) {
     queue.backoff.reset();
-  } else {  // a server that says so without having waited would be asked again and again
+  } else {  // otherwise a server that answers without waiting would get one request after the other
     queue.pauses_until = saturating_add(now, queue.backoff.next(executor_));
   }
   if (granted) {
@@ -215,9 +214,9 @@ void WaiterQueues::answered(const std::string& lock, const TryOutcome& outcome, 
     return notify(lock);
   }
   if (slice_ended && without_session_.empty()) return wait(lock, queue);
-  (void)leave_session(lock, queue, Turn::last);  // it makes itself free
+  (void)leave_session(lock, queue, Turn::last);  // the session makes itself free
   if (outcome.status != Status::failed) return;
-  // A try makes missing tables.
+  // Otherwise a try makes the missing tables.
   if (remedy != Remedy::set_up) queue.failure = outcome.failure;
   notify(lock);
 }
@@ -226,7 +225,7 @@ void WaiterQueues::freed(const std::string& lock, bool shared) {
   if (shared || has_no_place(lock)) notify(lock, shared);
 }
 
-// The first one; or all that want to share the lock, and come before the first that does not.
+// Notifies the first waiter; or, if `readers`, all that want to share the lock and wait before the first that does not.
 void WaiterQueues::notify(const std::string& lock, bool readers) {
   executor_.post(lifetime_.guard([this, lock, readers] {
     const auto found = queues_.find(lock);
@@ -261,7 +260,7 @@ bool WaiterQueues::make_room() {
   return true;
 }
 
-// Where a lock waits for a session, and a long slice keeps it.
+// If a lock waits for a session, closes that of the oldest wait if its slice is a long one.
 void WaiterQueues::check() {
   const auto found = without_session_.empty() ? queues_.end() : oldest();
   if (found != queues_.end() && found->second.session->is_ready() &&

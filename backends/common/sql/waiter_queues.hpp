@@ -1,13 +1,13 @@
 // The waiters of this client, by lock. Of each lock the first one waits in the server, on a session of its own, and the
 // others behind it in the client. So order is among clients, then within each.
 //
-// A wait keeps a session from those that may need it more: a holder that wants another lock before it gives the first
-// one back. Where there are more locks than sessions for them, they take turns, and the first waiter of a lock without
-// one tries every second or two.
+// A wait occupies a session that others may need more, such as a holder that acquires a second lock before it releases
+// the first. If there are more locks than sessions, the locks take turns, and the first waiter of a lock without a
+// session tries every second or two.
 //
 // In PostgreSQL a statement that waits keeps a snapshot, and CREATE INDEX CONCURRENTLY and its like wait for the end of
-// all older ones. Where the lock's holder runs them, each would wait for the other until the slice ends. So a client
-// with waits in the server asks now and then whether a transaction waits so, and if one does, its waits begin anew.
+// all older ones. If the lock's holder runs them, each would wait for the other until the slice ends. So a client with
+// waits in the server queries now and then whether a transaction waits in this way, and if so, its waits begin anew.
 #pragma once
 
 #include <chrono>

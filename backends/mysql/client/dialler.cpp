@@ -266,8 +266,8 @@ void Dialler::start(TimePoint deadline) {
     if (!read.ok()) return fail_soon(read.failure().detail);
     password = std::move(read.value());
   }
-  // Not safe on several threads at once. And what OpenSSL allocates then for a thread that connects when the process
-  // ends, nobody would free.
+  // Not on the threads that connect: it is not thread-safe, and if the process ended during a connect, nothing would
+  // free what OpenSSL allocates for the thread.
   static const int initialised = mysql_library_init(0, nullptr, nullptr);
   if (initialised != 0) return fail_soon("the client library could not start");
   attempt_ = std::make_shared<Attempt>(executor_, *this, std::move(password), deadline);

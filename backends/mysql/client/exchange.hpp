@@ -21,8 +21,8 @@ class Exchange {
   [[nodiscard]] int start(std::string text, std::size_t most);
   [[nodiscard]] int resume(int events);
 
-  // The connection was cut: ends the library's call in progress, whose memory would be lost. Nobody may use the
-  // results.
+  // The connection was cut: ends the library's call in progress, which would leak its memory. The results must not be
+  // used.
   void abandon() noexcept;
 
   // Once it has ended: the results of the statements in front of the first that failed, and the error; 0: there is

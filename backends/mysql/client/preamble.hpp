@@ -35,8 +35,8 @@ struct Login {
 // Asks about the server: so many statements in one text.
 inline constexpr std::size_t answers_to_question = 3;
 [[nodiscard]] std::string question();
-// Without ends_silent_sessions. errc::unavailable: locks need a different server.
-// errc::unsupported: the server replicates statements.
+// Without ends_silent_sessions. errc::unavailable: locks need a different server. errc::unsupported: the server
+// replicates statements.
 [[nodiscard]] Result<sql::ServerInfo> read_answer(const sql::Results& results, const Login& login, Pooler pooler);
 
 // Settings: so many statements, of which the last one may fail, where the server is old.

@@ -15,7 +15,7 @@ namespace {
 // A wait in the server ends after so long, and begins anew at the end of the queue.
 constexpr nanoseconds shortest_slice = seconds(30);
 constexpr nanoseconds longest_slice = seconds(60);
-// The place of a client that is dead, or that nothing gets through to, is lost after so long.
+// The place of a client that is dead or unreachable is lost after so long.
 constexpr nanoseconds lease_of_place = seconds(10);
 // A connection costs the server a thread.
 constexpr nanoseconds longest_free = seconds(10);
@@ -82,7 +82,7 @@ class Turnstile::Place final : private sql::Session::User {
   State state_ = State::free;
   std::string name_;
   Timer free_timer_;
-  sql::Session session_;  // goes first: nothing is called back any more
+  sql::Session session_;  // destroyed first: it calls nothing any more
 };
 
 // An acquire that waits. Only those use a place: a newcomer comes behind them.
@@ -196,7 +196,7 @@ void Turnstile::close(PlacePtr place) {
   }));
 }
 
-// The bell went with the session: whoever waits for it may get it before us.
+// The bell ended with the session: a waiter of another client may get it first.
 void Turnstile::is_over(Place& place) {
   const auto is_place = [&place](const auto& item) { return item.second.get() == &place; };
   if (const auto queued = std::find_if(places_.begin(), places_.end(), is_place); queued != places_.end()) {

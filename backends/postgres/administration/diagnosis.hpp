@@ -19,8 +19,7 @@ struct Question {
 
 [[nodiscard]] std::vector<Question> questions_of_doctor(const Options& options);
 
-// Answers within the response timeout. Changes nothing. In tasks only.
-// The options outlive it.
+// Answers within the response timeout. Changes nothing. In tasks only. The options outlive it.
 void diagnose(Commands& commands, const Options& options, Backend::Handler<std::vector<Finding>> done);
 
 }  // namespace dlock::postgres

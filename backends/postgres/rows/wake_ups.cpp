@@ -151,7 +151,7 @@ void WakeUps::taken(const std::string& name, const OwnerId& /*owner*/) {
 
 void WakeUps::give_up(const Failure& why) {
   if (std::exchange(given_up_, true)) return;
-  // Not from inside the session.
+  // In a later task: the session is on the call stack.
   commands_.executor().post(lifetime_.guard([this, why] {
     disconnect();
     deaf_(why);

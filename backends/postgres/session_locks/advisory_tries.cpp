@@ -82,7 +82,7 @@ bool AdvisoryTries::excludes(const LockKey& key) const {
   return found != locked_.end() && (key.mode == Mode::exclusive || found->first.mode == Mode::exclusive);
 }
 
-// Answers are delivered by a task, because the caller is in the middle of something.
+// A task delivers the answers, because ask() calls no handler inside the call.
 void AdvisoryTries::pump() {
   send_what_waits();
   if (!answers_.empty()) host_.executor().post(lifetime_.guard([this] { deliver_answers(); }));
@@ -240,7 +240,7 @@ void AdvisoryTries::take_rows(const Batch& batch, TimePoint sent, const Rows& ro
     const auto pid = rows.number(place->second, column + 1);
     if (!token || *token <= 0 || pid != session_.server().backend_pid) refusal_ = other_session(session_.server());
     if (refusal_) {
-      // Whichever session got the lock: perhaps the unlock comes to the same one.
+      // Another session may have got the lock; with luck, the unlock reaches the same one.
       locked_.erase(key);
       unlocks_.push_back({.key = key});
       fail(group, *refusal_, Remedy::final);

@@ -140,7 +140,7 @@ class AdvisoryTries final : public SharedTries, private Session::User, private c
   bool warned_ = false;
   bool warned_of_proof_ = false;
   Lifetime lifetime_;
-  Session session_;  // goes first: nothing is called back any more
+  Session session_;  // destroyed first: it calls nothing any more
 };
 
 }  // namespace dlock::postgres

@@ -1,4 +1,4 @@
-// PostgreSQL's room speaks the words of the rooms that it shares with other databases.
+// PostgreSQL's code uses the names of the code that it shares with other databases.
 #pragma once
 
 #include "backends/common/sql/connection.hpp"

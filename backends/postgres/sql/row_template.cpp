@@ -57,8 +57,8 @@ constexpr std::string_view releases = R"sql(
 constexpr std::string_view one_release =
     "q AS NOT MATERIALIZED (SELECT $1::{text} AS name, $2::{text} AS owner, $3::{int8} AS gave_up)";
 
-// Only i waits: for transactions that insert the same names, in the order of the
-// names, and not for long. w are the grants.
+// Only i waits: for transactions that insert the same names, in the order of the names, and not for long. w are the
+// grants.
 constexpr std::string_view acquire = R"sql(
   WITH {requests},
   f AS MATERIALIZED (
@@ -185,7 +185,7 @@ RowStatements row_statements_of(const RowFragments& fragments, std::string_view 
   add("values", fragments.values);
   add("seen", fragments.seen);
   add("in_use", fragments.in_use.empty() ? fragments.held : fragments.in_use);
-  // Other kinds of locks have observers, too, which want to hear of a grant. So their rows are marked even while free.
+  // Other kinds of locks have observers, too, which are notified of grants. So their rows are marked even while free.
   add("awaited", kind == LockKind::lock ? fragments.held : "true");
   const auto statement = [&](std::string_view text, const char* of, const char* channel = "''",
                              std::string_view requests = {}, bool one = false) {

@@ -15,7 +15,7 @@ namespace dlock {
 
 namespace detail {
 
-// What a message calls that which is held.
+// The lock or locks of a lease, as a message names them.
 [[nodiscard]] inline std::string in_words(const Lease& lease) {
   return "lock \"" + lease.name() + "\"";
 }

@@ -130,7 +130,7 @@ struct ReleaseOutcome {
   Failure failure = {};
 };
 
-// What a service should forget: one name or all names that no owner has acquired for so long.
+// The names that a service should forget: one, or all, if no owner has acquired them for `idle`.
 struct Forgetting {
   std::string name;                 // empty: all names
   std::chrono::nanoseconds idle{};  // least_idle or more
@@ -241,8 +241,8 @@ class BackendHost {
   [[nodiscard]] virtual Executor& executor() noexcept = 0;
 
   // The session of this grant is alive until valid_until; only if lease_kind is session. Ignored for an unknown owner,
-  // and for a lease that was lost before. May release this grant or others before it returns, for example if a lease of
-  // fixed length has expired; so may lost().
+  // and for a lease that was lost before. Like lost(), it may release this grant or others before it returns, for
+  // example if a lease of fixed length has expired.
   virtual void extended(const OwnerId& owner, TimePoint valid_until) = 0;
   // The grant is gone or no longer reliable. Ignored for an unknown owner.
   virtual void lost(const OwnerId& owner, Failure why) = 0;

@@ -42,7 +42,7 @@ struct TryPolicy {
   // Between tries while busy without a wake-up: the safety net of a watch, or plain polling.
   std::chrono::nanoseconds poll_min = std::chrono::milliseconds(500);
   std::chrono::nanoseconds poll_max = std::chrono::milliseconds(1000);
-  // After a failed try: doubles from min to max, full jitter in the upper half.
+  // After a failed try: doubles from min to max, random in the upper half (Backoff).
   std::chrono::nanoseconds backoff_min = std::chrono::milliseconds(20);
   std::chrono::nanoseconds backoff_max = std::chrono::seconds(1);
 };
@@ -81,7 +81,7 @@ class TryBackend : public Backend {
  private:
   BackendHost& host_;
   TryPolicy policy_;
-  std::shared_ptr<void> orphans_;  // also tells handlers that come late whether the backend is still there
+  std::shared_ptr<void> orphans_;  // also shows late handlers whether the backend still exists
 };
 
 }  // namespace dlock

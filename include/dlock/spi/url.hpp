@@ -73,10 +73,10 @@ class Url {
   // Throws Error(invalid_argument) that names the first parameter that was not taken, and the known ones.
   void require_no_parameters() const;
 
-  // The URL in a form that is safe to show: the password, and the value of every parameter whose key or value may be
-  // secret ("auth", or a key containing "pass", unless it ends with "file"), replaced by "***".
+  // The URL in a form that is safe to show: "***" replaces the password, and the value of every parameter that may be
+  // secret (the key is "auth", or contains "pass" or "secret", and does not end with "file").
   [[nodiscard]] const std::string& redacted() const noexcept { return redacted_; }
-  // The URL in a form that is safe for the environment: the same without those parts.
+  // The URL without those parts, in a form that is safe for the environment.
   [[nodiscard]] const std::string& without_secrets() const noexcept { return without_secrets_; }
 
  private:

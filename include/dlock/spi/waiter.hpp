@@ -65,12 +65,11 @@ class Waiter : public Contention {
   virtual void woken() { resume(); }
   virtual void check() { resume(); }
   // The acquire ends without the lock. Makes sure that this owner neither holds it nor waits for it, even if the
-  // service carries out a request in flight later. Called once at most, when
-  // the stage is `done`.
+  // service carries out a request in flight later. Called once at most, when the stage is `done`.
   virtual void give_up() = 0;
   // The stage has changed, or another request starts. For what belongs to a stage, as a watch does. Default: no effect.
   virtual void entered(Stage /*stage*/) {}
-  // Whether requests can be sent. If not, something calls proceed() later.
+  // Whether requests can be sent. If not, the backend must call proceed() later.
   [[nodiscard]] virtual bool may_send() { return true; }
 
   // The destructor of the class that implements give_up() calls this first.
@@ -100,7 +99,7 @@ class Waiter : public Contention {
   // Another owner holds the lock; only if the request waits. Reports it, and checks after that time, or never.
   void wait(std::chrono::nanoseconds check_after);
   static constexpr std::chrono::nanoseconds never = std::chrono::nanoseconds::max();
-  void retry_later();
+  void retry_later();  // backs off, then resume()
   // A request failed. errc::unavailable and errc::ambiguous are reported to a request that waits, which is retried
   // later; otherwise the acquire ends.
   void failed(const Failure& why);
@@ -138,12 +137,13 @@ class SessionWaiters {
   SessionWaiters(const SessionWaiters&) = delete;
   SessionWaiters& operator=(const SessionWaiters&) = delete;
 
-  // In the order of the acquires, so that they queue in it.
+  // The session can be used. The waiters send their requests in the order of the acquires.
   void session_ready();
-  // The connection is gone, the session perhaps not; or a first one could not be made. A failure other than unavailable
-  // and ambiguous ends the acquires.
+  // The connection was lost, but the session may still exist; or the first connection failed. A failure other than
+  // unavailable and ambiguous ends the acquires.
   void session_suspended(const Failure& why);
-  // So is what the waiters had in the service. Only if there was a session: a try waits for the next one anew.
+  // The session ended, and with it the waiters' places in the service. Only if there was a session: the time limit of a
+  // try begins anew.
   void session_lost(const Failure& why);
 
   [[nodiscard]] bool empty() const noexcept { return waiters_.empty(); }
@@ -155,11 +155,11 @@ class SessionWaiters {
 
   // Whether the session can be used now.
   [[nodiscard]] virtual bool session_usable() const = 0;
-  // A waiter needs the session: connects if that is not under way.
+  // A waiter needs the session: connects, unless that is in progress.
   virtual void want_session() = 0;
-  // Why it cannot be used.
+  // Why the session cannot be used.
   [[nodiscard]] virtual Failure session_problem() const = 0;
-  // Its lease, and until when that is safe.
+  // The session's lease, and until when it is safe.
   [[nodiscard]] virtual std::chrono::nanoseconds session_lease() const = 0;
   [[nodiscard]] virtual TimePoint session_valid_until() const = 0;
 
@@ -172,7 +172,7 @@ class SessionWaiters {
   const std::chrono::nanoseconds response_timeout_;
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, SessionWaiter*> waiters_;  // by the order of the acquires
-  Failure problem_;                                  // while no session is ready, once it is known
+  Failure problem_;                                  // why no session is ready, once known
 };
 
 // A waiter whose place in the service belongs to a session. In tasks only.
@@ -184,12 +184,12 @@ class SessionWaiter : public Waiter {
   SessionWaiter(SessionWaiters& session, const LockRequest& request, GrantSink& sink);
   ~SessionWaiter() override;
 
-  // The session ended. Forgets the place; removes what may be left of it.
+  // The session ended: forgets the place in the service, and removes what may be left of it.
   virtual void place_lost() = 0;
 
-  // If not, waits for the session.
+  // False: waits for the session.
   [[nodiscard]] bool may_send() override;
-  // The grant, as long as the session is safe. nullopt: it is not, and the waiter goes on when it is.
+  // The grant. nullopt: the session is not safe, and the waiter continues once it is.
   [[nodiscard]] std::optional<Grant> grant_of(FencingToken token);
 
  private:

@@ -128,7 +128,7 @@ void Client::ping(Duration wait, std::string_view name) const {
         core_, [name = std::string(name)](Backend& backend, auto done) { backend.ping(name, std::move(done)); },
         std::min(left(), detail::response_limit(core_->context())));
     if (answer.ok()) return;
-    // An answer that the end of the wait cut off says less than the one before.
+    // A timeout that is due to the end of the wait says less than an earlier failure.
     if (!reason.code || left() > std::chrono::nanoseconds::zero()) reason = answer.failure();
     if (answer.failure().code != errc::unavailable) throw Error(answer.failure());
     const auto pause = backoff.next(core_->engine());

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t max_default_label_bytes = 64;
 
-// The URL's word goes before the program's: an operator can change it without a new build.
+// The URL overrides the program: an operator can change it without a new build.
 void take_common_parameters(Url& url, ClientOptions& options) {
   if (auto label = url.take("label")) options.label = *std::move(label);
   if (const auto d = url.take_duration("lease")) options.lease = *d;
@@ -40,7 +40,7 @@ void complete(ClientOptions& options) {
   if (!options.random) options.random = util::kernel_random_or_derived();
 }
 
-// The default lease must suit the backend, so that the mistake shows here and not at the first acquire.
+// Reports a default lease that the backend cannot keep here, not at the first acquire.
 void check_lease(const detail::ClientCore& core, std::chrono::nanoseconds lease) {
   if (const auto problem = core.context().problem_with_lease(lease)) throw Error(*problem);
 }

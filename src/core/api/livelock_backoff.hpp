@@ -1,8 +1,8 @@
-// How threads that take several locks at once, as std::lock() and std::scoped_lock do, come out of step. Such a thread
-// waits for one lock, tries the others, and if one is busy lets go of all and waits for that one. Two that name the
-// same locks in different orders can meet like that again and again, when every request takes the same time, as it does
-// over one connection. So a caller that let go pauses at random before it waits again, for about as long as it held in
-// vain, and for twice as long each time: what is known as exponential backoff with full jitter.
+// Ends livelocks of threads that acquire several locks at once, as std::lock() and std::scoped_lock do. Such a thread
+// waits for one lock and tries the others; if one is busy, it releases all and waits for that one. If every request
+// takes the same time, as over one connection, two threads that name the locks in different orders can collide again
+// and again. So such a thread pauses before it waits: exponential backoff with full jitter, which begins with the time
+// for which it held the locks in vain.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace dlock::detail {
 
-// One thread: the locks that it holds by lock() and try_lock(), and its failed tries. (A lock that is destroyed while
-// it is held counts as held: that thread makes no pauses any more.)
+// The locks that one thread holds by lock() and try_lock(), and its failed tries. A lock that is destroyed while it is
+// held counts as held for ever: that thread no longer pauses.
 class LivelockBackoff {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -45,13 +45,13 @@ class LivelockBackoff {
     busy_ = lock;
   }
 
-  // The longest pause that is due before the thread waits for this lock: where it was the one that was busy, and once.
+  // The longest pause that is due before the thread waits for this lock: only for the lock that was busy, and once.
   [[nodiscard]] Duration take(const void* lock) noexcept {
     if (busy_ != lock || held_ > 0) return Duration::zero();
     busy_ = nullptr;
     return limit_;
   }
-  // Makes the pause that is due, if one is.
+  // Sleeps for a random part of take().
   void pause(const void* lock) {
     const auto most = take(lock).count();
     if (most <= 0) return;

@@ -28,7 +28,7 @@ Outcome<Lease> LockImpl::try_acquire(Mode mode, Duration wait, AcquireOptions op
 }
 
 void LockImpl::start_acquire(Mode mode, const AcquireOptions& options, Completion<Lease> handler) const {
-  // Handed on, never copied: what it captured must be destroyed where it runs, not inside a task.
+  // Moved, never copied: the captures of the handler must be destroyed where it runs, not inside a task.
   (void)detail::start_acquire(
       core, target(mode), options, [core = core, handler = std::move(handler)](AcquireResult result) mutable {
         core->notifier().complete([handler = std::move(handler), result = std::move(result)] {

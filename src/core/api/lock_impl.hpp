@@ -17,20 +17,20 @@
 
 namespace dlock::detail {
 
-// The documentation of DistributedLock is that of the functions with the same names.
+// The functions are documented in DistributedLock.
 class LockImpl : public LockPlace {
  public:
   explicit LockImpl(LockPlace place) : LockPlace(std::move(place)) {}
 
   [[nodiscard]] Outcome<Lease> acquire(Mode mode, const AcquireOptions& options) const;
-  // A try that waits for so long; wrong: options with another wait.
+  // Waits for at most `wait`; refuses options with a different wait.
   [[nodiscard]] Outcome<Lease> try_acquire(Mode mode, Duration wait, AcquireOptions options) const;
   void start_acquire(Mode mode, const AcquireOptions& options, Completion<Lease> handler) const;
 
   // Keep the lease for this thread.
   void lock(Mode mode);
   [[nodiscard]] bool try_lock_within(Mode mode, Duration wait);
-  // Gives back what lock() took in this mode.
+  // Releases the lease that lock() took in this mode.
   void unlock(Mode mode) noexcept;
   [[nodiscard]] const Lease& mine() const noexcept { return leases_.mine(); }
 

@@ -76,13 +76,13 @@ void MultiAcquisition::ask() {
       place.core, place.target(), std::move(options),
       [self](AcquireResult result) { self->answered(std::move(result)); },
       handler_ ? engine::IfBusy::leave_task : place.core->if_busy());
-  // Unless the answer has come, and another thread asks for the next one.
+  // Not if the answer has come already, and another thread requests the next lock.
   (void)asking_.compare_exchange_strong(here, std::thread::id());
 }
 
 void MultiAcquisition::answered(AcquireResult result) {
-  // Usually this is a task of the client that was asked. If that client is closed, this is a task of the one before,
-  // inside ask(), and no handler may run there: it has to be that client's.
+  // Usually a task of the next lock's client. If that client is closed, this runs inside ask(), in a task of the client
+  // before it, which then has to run the handler: the closed one would run it right here.
   const bool inside_ask = got_ > 0 && asking_ == std::this_thread::get_id();
   const LockPlace& by = inside_ask ? locks_->places[locks_->order[got_ - 1]] : next();
   if (!result.lease) {

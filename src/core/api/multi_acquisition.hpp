@@ -25,7 +25,7 @@ namespace dlock::detail {
 
 class MultiAcquisition : public std::enable_shared_from_this<MultiAcquisition> {
  public:
-  // The time of the call is that of the construction. Without a handler the result is to be waited for.
+  // The wait counts from the construction. Without a handler, call run().
   MultiAcquisition(std::shared_ptr<const LockPlaces> locks, AcquireOptions options,
                    Completion<MultiLease> handler = nullptr);
   MultiAcquisition(const MultiAcquisition&) = delete;
@@ -42,7 +42,7 @@ class MultiAcquisition : public std::enable_shared_from_this<MultiAcquisition> {
   [[nodiscard]] const LockPlace& next() const { return locks_->places[locks_->order[got_]]; }
   void ask();
   void answered(AcquireResult result);
-  // Why a lease was lost before that happened; nothing if all are still held.
+  // Why a lease was lost before that event; nothing if all are still held.
   [[nodiscard]] std::optional<Failure> loss(const std::string& before) const;
   // by: its client runs the handler.
   void finish(const LockPlace& by, Failure failure);
@@ -50,11 +50,11 @@ class MultiAcquisition : public std::enable_shared_from_this<MultiAcquisition> {
   const std::shared_ptr<const LockPlaces> locks_;
   const AcquireOptions options_;
   const TimePoint deadline_;
-  // Handed on, never copied: its captures must be destroyed where it runs, not inside a task.
+  // Moved, never copied: its captures must be destroyed where it runs, not inside a task.
   Completion<MultiLease> handler_;
   std::shared_ptr<MultiLeaseState> leases_;
   std::size_t got_ = 0;
-  std::stop_source stop_;  // ends the wait for the next
+  std::stop_source stop_;  // ends the wait for the next lock
   std::optional<std::stop_callback<std::function<void()>>> on_cancel_;
   std::optional<std::stop_callback<std::function<void()>>> on_loss_;
   std::atomic<std::thread::id> asking_;  // the thread that is inside ask()
@@ -68,7 +68,7 @@ class MultiLockImpl {
       : locks(std::make_shared<const LockPlaces>(std::move(places))) {}
 
   [[nodiscard]] Outcome<MultiLease> acquire(const AcquireOptions& options) const;
-  // A try that waits for so long.
+  // Waits for at most `wait`; refuses options with a different wait.
   [[nodiscard]] Outcome<MultiLease> try_acquire(Duration wait, AcquireOptions options) const;
 
   const std::shared_ptr<const LockPlaces> locks;

@@ -87,16 +87,16 @@ bool MultiLeaseState::begin_release(bool may_wait_for_turn) noexcept {
 
 // --- Waiting for releases --------------------------------------------------------------------------------------------
 
-// Waits for several leases one after the other, whose releases were begun at the same time.
+// Waits, one after the other, for releases that were begun at the same time.
 class MultiLeaseState::WaitInAll {
  public:
-  // False: not within `limit` from the first wait.
+  // False: the release did not end within `limit` of the first wait.
   bool wait(LeaseRecord& lease, std::chrono::nanoseconds limit) {
     util::Event& event = lease.release_ended();
     if (event.is_set()) return true;
     const auto now = Clock::now();
     if (!start_) start_ = now;
-    // Time waited without success is counted here: an engine that is driven by hand has its own time.
+    // Timeouts count, too: an engine that is driven by hand has its own time.
     const std::chrono::nanoseconds passed = std::max<std::chrono::nanoseconds>(now - *start_, in_vain_);
     const auto left = std::max(limit - passed, std::chrono::nanoseconds::zero());
     if (lease.core().context().engine->wait(event, left)) return true;
@@ -134,13 +134,13 @@ Failure MultiLeaseState::await_release(bool& ours, Limit limit) {
 
 void MultiLeaseState::let_go() noexcept {
   if (!begin_release(true) || must_not_block()) return;
-  bool ours = false;  // nobody is left to be told
+  bool ours = false;  // no caller is left to receive it
   (void)await_release(ours, [](const ClientContext& context) noexcept { return context.close_timeout; });
 }
 
 // --- Releases without waiting ----------------------------------------------------------------------------------------
 
-// Gathers the answers; one part a lease, and one of the call itself, so that it does not end before all were begun.
+// Gathers the answers: one part for each lease, and one for the call, so that all releases are begun before the end.
 class MultiLeaseState::Ending {
  public:
   Ending(std::size_t parts, Completion<bool> handler) : left_(parts), handler_(std::move(handler)) {}
@@ -165,7 +165,7 @@ class MultiLeaseState::Ending {
   std::size_t left_ DLOCK_GUARDED_BY(mutex_);
   Failure failure_ DLOCK_GUARDED_BY(mutex_);
   bool ours_ DLOCK_GUARDED_BY(mutex_) = true;
-  // Handed on, never copied: what it captured must be destroyed where it runs, not inside a task.
+  // Moved, never copied: its captures must be destroyed where it runs, not inside a task.
   Completion<bool> handler_;
 };
 

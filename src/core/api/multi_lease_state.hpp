@@ -1,4 +1,4 @@
-// Several leases as one: what a MultiLease, and before that the acquire of one, consists of.
+// The state of a MultiLease, and of the acquire that makes it.
 #pragma once
 
 #include <atomic>
@@ -17,17 +17,17 @@
 
 namespace dlock::detail {
 
-// Some locks. Constant once it is made.
+// The locks of a MultiLock. Constant after construction.
 struct LockPlaces {
-  // Throws Error(invalid_argument) where there are none or two are the same.
+  // Throws Error(invalid_argument) if there are none, or two are the same.
   explicit LockPlaces(std::vector<LockPlace> as_named);
 
-  std::vector<LockPlace> places;   // in the order in which they were named
+  std::vector<LockPlace> places;   // as the program named them
   std::vector<std::string> names;  // of these
-  std::vector<std::size_t> order;  // in which they are taken
+  std::vector<std::size_t> order;  // in which they are acquired
 };
 
-// The failure, in words that name the lock.
+// The failure, with the lock named in its text.
 [[nodiscard]] Failure naming(const std::string& lock, Failure failure);
 
 class MultiLeaseState {
@@ -40,9 +40,9 @@ class MultiLeaseState {
 
   // --- While they are acquired: one thread at a time ---
 
-  // The lease of the lock that was named as the i-th.
+  // Stores the lease of the i-th named lock.
   void put(std::size_t i, Lease lease);
-  // Fires with the loss of the first of those that are there.
+  // Fires when the first of the stored leases is lost.
   [[nodiscard]] std::stop_token lost_token() const noexcept { return lost_.get_token(); }
 
   // --- Any thread ---
@@ -50,25 +50,25 @@ class MultiLeaseState {
   [[nodiscard]] const LockPlaces& locks() const noexcept { return *locks_; }
   [[nodiscard]] const std::vector<Lease>& leases() const noexcept { return leases_; }
   [[nodiscard]] bool held() const noexcept;
-  // Whether this is the engine thread of one of the clients, where nothing may wait, for another client neither.
+  // Whether this is the engine thread of one of the clients, which must not wait even for a different client.
   [[nodiscard]] bool must_not_block() const noexcept;
-  // Looks for losses that are not signalled yet.
+  // First signals leases that have expired unnoticed.
   [[nodiscard]] std::stop_token look_for_loss() const;
-  // Fires with that, or when all are given back.
+  // Fires on a loss or a release.
   [[nodiscard]] std::stop_token ended_token() const noexcept { return ended_.get_token(); }
 
-  // Gives back all that are there, in reverse order, without waiting for the services. The first call answers true and
-  // does it.
+  // Begins to release all leases, in reverse order, without waiting for the services. The first call answers true; the
+  // others do nothing.
   bool begin_release(bool may_wait_for_turn) noexcept;
-  // After a call that was the first: waits for the services' word, at most for so long with each client. Answers what
-  // went wrong first, and in `ours` whether all had been ours.
+  // After begin_release() answered true: waits for the services' answers, for at most each client's limit. Answers the
+  // first failure, and in `ours` whether all leases were held until then.
   using Limit = std::chrono::nanoseconds (*)(const ClientContext& context) noexcept;
   [[nodiscard]] Failure await_release(bool& ours, Limit limit);
-  // All of this on the way out: waits for a bounded time, and never on an engine thread.
+  // Both of these, for destructors: waits for a bounded time, and never on an engine thread.
   void let_go() noexcept;
-  // All of this without waiting; the handler runs exactly once.
+  // Releases all leases without waiting; the handler runs exactly once.
   void release_and_call(Completion<bool> handler);
-  // All of this without waiting; the clients' observers are notified of failures.
+  // Releases all leases without waiting, and notifies the clients' observers of failures.
   void release_in_background() noexcept;
 
  private:
@@ -79,12 +79,12 @@ class MultiLeaseState {
     std::stop_source& source;
   };
 
-  // Whether it was this call.
+  // True for the first call.
   [[nodiscard]] bool mark_released() noexcept;
 
   const std::shared_ptr<const LockPlaces> locks_;
-  std::vector<Lease> leases_;  // as named; empty where there is none yet
-  std::vector<bool> begun_;    // whose release we began
+  std::vector<Lease> leases_;  // as named; empty until acquired
+  std::vector<bool> begun_;    // the releases that were begun
   std::stop_source lost_;
   std::stop_source ended_;
   const std::stop_callback<End> end_at_loss_{lost_.get_token(), End{ended_}};

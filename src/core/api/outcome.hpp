@@ -12,8 +12,8 @@
 
 namespace dlock::detail {
 
-// Why a try that waits for so long, zero or the argument of its _for form, refuses these options: they have another
-// wait. `form` is its name without "_for".
+// The failure of a try whose options have a different wait than its own: zero, or the argument of its _for form.
+// form: the name of the try without "_for".
 [[nodiscard]] inline std::optional<Failure> problem_with_wait(Duration wait, const AcquireOptions& options,
                                                               std::string_view form = "try_acquire") {
   if (options.wait == wait || options.wait == forever) return std::nullopt;

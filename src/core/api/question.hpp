@@ -1,4 +1,4 @@
-// Asks a backend something and waits for the answer.
+// Sends a query to the backend and waits for the answer.
 #pragma once
 
 #include <chrono>
@@ -49,7 +49,7 @@ template <class T, class Question>
   return ask<T>(core, std::move(question), response_limit(core->context()));
 }
 
-// Asks a function of the backend, `done` being its last parameter. The value, or Error.
+// Calls a function of the backend whose last parameter is `done`. Returns the value, or throws Error.
 template <class T, class Function, class... Arguments>
 [[nodiscard]] T ask_or_throw(const std::shared_ptr<ClientCore>& core, Function function, Arguments... arguments) {
   Result<T> result = ask<T>(core, [=](Backend& backend, const auto& done) { (backend.*function)(arguments..., done); });

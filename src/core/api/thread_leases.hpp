@@ -1,4 +1,4 @@
-// One lease a thread, with a hold count and the mode: what turns leases into something with lock() and unlock().
+// One lease for each thread, with its hold count and mode: the state behind lock() and unlock().
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,8 @@
 namespace dlock::detail {
 
 // Any thread. A reference to a thread's lease stays valid until that thread takes it out, whatever other threads do.
-// Keeping them apart by thread matters after a loss: the thread that lost the lock still has its dead lease when the
-// next one enters, and its unlock() must not release the newcomer's.
+// One for each thread because of losses: a thread that lost the lock keeps its dead lease when the next one enters, and
+// its unlock() must not release the newcomer's.
 template <class AnyLease>
 class BasicThreadLeases {
  public:

@@ -13,9 +13,9 @@
 
 namespace dlock::detail {
 
-// The wait ends at its deadline, or as soon after as the service's first answer comes, but no later than the response
-// timeout after the start. What is reported is the last thing known: another lease holds the lock (timed_out), or the
-// service could not be asked (unavailable, ambiguous, or whatever the backend said).
+// The wait ends at its deadline; if the service has not answered by then, at its first answer, but no later than the
+// response timeout after the start. Reports the last known state: another lease holds the lock (timed_out), or the
+// failure of the backend (such as unavailable or ambiguous).
 class AcquireDeadline {
  public:
   AcquireDeadline(TimePoint start, std::chrono::nanoseconds wait, std::chrono::nanoseconds response_timeout) noexcept
@@ -26,7 +26,7 @@ class AcquireDeadline {
     answered_ = true;
     problem_.reset();
   }
-  // Answers whether that is news: not what was known before.
+  // Returns whether the failure differs from the last one.
   bool unreachable(Failure why) {
     const bool news = !problem_ || problem_->code != why.code || problem_->detail != why.detail;
     answered_ = true;
@@ -34,7 +34,7 @@ class AcquireDeadline {
     return news;
   }
 
-  // When to look again; TimePoint::max() for never.
+  // When to check over() again; TimePoint::max() for never.
   [[nodiscard]] TimePoint wake() const noexcept { return answered_ ? deadline_ : first_answer_by_; }
   [[nodiscard]] bool over(TimePoint now) const noexcept { return now >= wake(); }
 

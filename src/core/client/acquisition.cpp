@@ -118,12 +118,12 @@ void Acquisition::end_contention() noexcept {
 }
 
 void Acquisition::granted(Grant grant) {
-  if (finished_) {  // we had given up, and the contention did not know yet
+  if (finished_) {  // the acquire was given up, and the contention did not know yet
     core_->leases().release_unwanted(grant);
     return;
   }
   if (core_->executor().now() >= grant.valid_until) {
-    // The answer took longer than the lease (we may have been suspended): there is nothing to rely on.
+    // The answer took longer than the lease, perhaps because this process was suspended: the grant is of no use.
     core_->leases().release_unwanted(grant);
     if (!request_.wait) {
       return abort({errc::unavailable,
@@ -164,7 +164,7 @@ void Acquisition::failed(Failure why) {
 }
 
 void Acquisition::check_deadline() {
-  if (contending_ || finished_) return;  // start() looks once the contention exists
+  if (contending_ || finished_) return;  // start() checks once the contention exists
   if (deadline_.over(core_->executor().now())) {
     finish({nullptr, deadline_.verdict(described(request_.kind, request_.name))});
   } else {

@@ -52,18 +52,17 @@ struct LockPlace {
 
 class Acquisition final : public GrantSink, public std::enable_shared_from_this<Acquisition> {
  public:
-  // The time of the call is that of the construction. `done` runs exactly once, as a task, or inside begin() when
-  // options are wrong or the client is closed; without one the result is to be waited for.
+  // The wait counts from the construction. `done` runs exactly once: as a task, or inside begin() if options are wrong
+  // or the client is closed. Without it, call run().
   Acquisition(std::shared_ptr<ClientCore> core, const Target& target, AcquireOptions options, AcquireCompletion done);
   ~Acquisition();
 
   // --- Any thread ---
   // Asks the backend. At most one call.
   void begin(engine::IfBusy if_busy);
-  // Ends it, unless it has ended. Never inside the call, because the caller may be inside anything, a stop_source of
-  // the program's for instance.
+  // Ends the acquire, unless it has ended. Never inside the call: the caller may be a stop_source of the program.
   void cancel();
-  // Without a completion: begins it, and waits for its end; then the lease (empty after a failure) may be taken.
+  // Without a completion: begins the acquire and waits for its end. Then take the lease, empty after a failure.
   [[nodiscard]] Failure run();
   [[nodiscard]] Lease take_lease() noexcept { return std::move(lease_); }
 
@@ -73,7 +72,7 @@ class Acquisition final : public GrantSink, public std::enable_shared_from_this<
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   // Finishes with this failure, unless finished.
   void abort(Failure why);
-  // Gives up the contention, which is not to be done from inside a call to the sink.
+  // Destroys the contention. Not inside a call to the sink.
   void end_contention() noexcept;
 
   void granted(Grant grant) override;

@@ -13,20 +13,20 @@
 
 namespace dlock::detail {
 
-// A blocking call throws it on the engine thread, which runs what the call would wait for. Also where the backend would
-// answer at once: else a program that passes its tests on one backend would fail on another.
+// The failure of a blocking call on the engine thread, which runs what the call would wait for. Even if the backend
+// would answer at once: otherwise a program that works with one backend would fail with another.
 [[nodiscard]] inline Failure would_deadlock() {
   return {std::make_error_code(std::errc::resource_deadlock_would_occur),
           "a blocking call in a handler; use the asynchronous form, or another thread"};
 }
 
-// A request's answer is due within the response timeout; a little more lets the backend say itself why there is none.
+// A quarter more than the response timeout, so that the backend's own failure arrives first.
 [[nodiscard]] inline std::chrono::nanoseconds response_limit(const ClientContext& context) noexcept {
   const auto timeout = Duration(context.response_timeout).value();
   return timeout > forever.value() / 2 ? forever.value() : timeout + timeout / 4;
 }
 
-// The result of a call that may throw Error; then an empty one, with its code in `ec`.
+// The result of the call; if it throws Error, an empty result, and the code in `ec`.
 template <class Call>
 [[nodiscard]] auto value_or_code(Call call, std::error_code& ec) -> decltype(call()) {
   try {

@@ -24,10 +24,10 @@ struct ClientContext {
 
   // Whether the backend can keep such a lease.
   [[nodiscard]] std::optional<Failure> problem_with_lease(std::chrono::nanoseconds wanted) const;
-  // Where the client's locks are: the same text for all clients that go there, if their URLs name hosts and ports the
-  // same way. Of the URL that is hosts and path; no credentials, no parameters.
+  // Identifies the service: backend, hosts and path of the URL, without credentials and parameters. The same for all
+  // clients of a service whose URLs name hosts and ports in the same way.
   [[nodiscard]] std::string endpoint() const;
-  // In a child made by fork() the client is the parent's business.
+  // True in a child made by fork(): the client works only in the parent.
   [[nodiscard]] bool foreign_process() const noexcept;
 
   const std::shared_ptr<engine::Engine> engine;

@@ -12,8 +12,8 @@ namespace dlock::detail {
 
 namespace {
 
-// The engine's thread is in the parent process, and its mutex may be locked for good. The client stays as it is,
-// reachable.
+// In a child made by fork(), the engine has no thread, and its mutex may stay locked. So the client is never destroyed,
+// but stays reachable.
 void keep_forever(std::shared_ptr<ClientCore> core) {
   struct Kept {
     std::shared_ptr<ClientCore> core;
@@ -125,7 +125,7 @@ void ClientCore::connection(ConnectionEvent event) {
     add(counters_.reconnects);
     interrupted_ = true;
   } else if (std::exchange(interrupted_, false)) {
-    // Not from inside: the backend is just telling.
+    // In a later task: the backend is on the call stack.
     engine().post([weak = weak_from_this()] {
       if (const auto core = weak.lock()) core->leases_.reconnected();
     });
@@ -148,7 +148,7 @@ void ClientCore::begin_close(Task closed) {
   closing_.store(true, std::memory_order_release);
   const auto acquisitions = std::exchange(acquisitions_, {});
   for (const auto& [number, acquisition] : acquisitions) acquisition->abort(failures::closed());
-  // Before the backend is told to close.
+  // Before Backend::close().
   for (const auto& [number, acquisition] : acquisitions) acquisition->end_contention();
   const auto observers = std::exchange(observers_, {});
   for (const auto& [key, observer] : observers) observer->end();
@@ -163,7 +163,7 @@ void ClientCore::release_answered() {
 }
 
 void ClientCore::end_close() noexcept {
-  closed_ = nullptr;  // if releases are still under way it may hold us
+  closed_ = nullptr;  // if releases are still in progress, it may own this client
   backend_.reset();
   leases_.end_releases();
 }
@@ -184,7 +184,7 @@ struct ClientCore::Closing : std::enable_shared_from_this<Closing> {
     (void)core->engine().dispatch([core = core] { core->end_close(); });
   }
 
-  // If nothing may wait: the whole of it as tasks.
+  // If the caller must not wait: every step as a task.
   void begin_without_waiting() {
     engine::Engine& engine = core->engine();
     timer.emplace(engine);

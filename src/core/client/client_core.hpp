@@ -56,7 +56,7 @@ class ClientCore final : public BackendHost, public std::enable_shared_from_this
   [[nodiscard]] Backend& backend() noexcept { return *backend_; }
   [[nodiscard]] LeaseTable& leases() noexcept { return leases_; }
 
-  // An acquire that is under way, until its contention is given up.
+  // An acquire in progress, until its contention is destroyed.
   void keep(std::shared_ptr<Acquisition> acquisition);
   void forget(Acquisition& acquisition) noexcept;
   void forget_later(Acquisition& acquisition);

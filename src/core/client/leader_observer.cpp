@@ -10,7 +10,7 @@ namespace dlock::detail {
 
 namespace {
 
-// Between two questions, if no event reports a change: half of it to all of it, at random.
+// The pause between two queries if no event reports a change: from half of this to all of it, at random.
 constexpr std::chrono::nanoseconds interval = std::chrono::seconds(1);
 
 }  // namespace
@@ -38,7 +38,7 @@ void LeaderObserver::stop() noexcept {
     const util::MutexLock lock(mutex_);
     stopped_ = true;
     if (running_) {
-      // From inside the handler: its caller destroys it.
+      // Inside the handler, which returned() destroys.
       if (core_->engine().must_not_block()) return;
       returned_ = &returned;
     } else {
@@ -46,7 +46,7 @@ void LeaderObserver::stop() noexcept {
     }
   }
   core_->engine().wait(returned);
-  handler_ = nullptr;  // here, because what it captured is not to be destroyed inside a task
+  handler_ = nullptr;  // here: its captures must not be destroyed inside a task
 }
 
 // The handler is called on the engine thread only, and never twice at the same time.
@@ -120,7 +120,7 @@ void LeaderObserver::answered(const Result<LockInfo>& answer) {
     core_->warn({name_, answer.failure()});
   }
   silent_ = !answer.ok();
-  // At once only after an answer: what follows a failure must not be a storm of questions.
+  // At once only after an answer, so that failures cause no storm of queries.
   if (std::exchange(changed_meanwhile_, false) && !silent_) {
     core_->executor().post([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->ask();

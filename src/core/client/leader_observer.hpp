@@ -1,5 +1,5 @@
-// Sees who leads an election, for a handler of the program: asks when the backend's watch says that something has
-// changed, and now and then all the same.
+// Reports the leader of an election to a handler of the program: queries the service after each event of the backend's
+// watch, and about once per second.
 #pragma once
 
 #include <functional>
@@ -36,7 +36,7 @@ class LeaderObserver final : public std::enable_shared_from_this<LeaderObserver>
   void stop() noexcept;
 
   // --- In tasks ---
-  // Looks no more.
+  // Sends no more queries.
   void end() noexcept;
 
  private:
@@ -56,17 +56,17 @@ class LeaderObserver final : public std::enable_shared_from_this<LeaderObserver>
   bool ended_ = false;
   bool asking_ = false;
   bool changed_meanwhile_ = false;
-  bool silent_ = false;  // the last question was not answered
+  bool silent_ = false;  // the last query failed
   std::optional<std::optional<Leader>> told_;
 
-  // A call of the handler is due (then it will look at `newest_`), or under way.
+  // due_: a call of the handler is queued, and will read `newest_`. running_: a call is in progress.
   util::Mutex mutex_;
   std::optional<Leader> newest_ DLOCK_GUARDED_BY(mutex_);
   bool due_ DLOCK_GUARDED_BY(mutex_) = false;
   bool running_ DLOCK_GUARDED_BY(mutex_) = false;
   bool stopped_ DLOCK_GUARDED_BY(mutex_) = false;
-  util::Event* returned_ DLOCK_GUARDED_BY(mutex_) = nullptr;  // a thread waits for the end of the call under way
-  Handler handler_;                                           // belongs to the call under way, else to stop()
+  util::Event* returned_ DLOCK_GUARDED_BY(mutex_) = nullptr;  // a thread waits for the end of the call in progress
+  Handler handler_;                                           // belongs to the call in progress, else to stop()
 };
 
 }  // namespace dlock::detail

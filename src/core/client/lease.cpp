@@ -15,12 +15,12 @@ namespace dlock {
 
 namespace {
 
-// Answers whether release_ended() is to be waited for.
+// True: release_ended() will be set.
 bool begin_release(const std::shared_ptr<detail::LeaseRecord>& state) noexcept {
   return detail::LeaseRecord::release_and_tell(state, state->core().if_busy());
 }
 
-// Gives the lease back on the way out: waits for the service's word for a bounded time, and never on the engine thread.
+// Releases in a destructor: waits for the service's answer for a bounded time, and never on the engine thread.
 void let_go(const std::shared_ptr<detail::LeaseRecord>& state) noexcept {
   if (!state || state->phase() == detail::LeaseRecord::Phase::gone || !begin_release(state)) return;
   const detail::ClientContext& context = state->core().context();
@@ -101,7 +101,7 @@ void Lease::start_release(detail::Completion<bool> handler) {
     return;
   }
   const auto state = state_;
-  // Handed on, never copied: what the handler captured must be destroyed where it runs, not inside a task.
+  // Moved, never copied: the captures of the handler must be destroyed where it runs, not inside a task.
   detail::ReleaseCompletion done = [&state = *state, to = std::move(handler)](const Failure& failure,
                                                                               bool was_ours) mutable {
     state.core().notifier().complete([to = std::move(to), failure, was_ours] { to(failure, was_ours); });

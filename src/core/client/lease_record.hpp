@@ -48,8 +48,7 @@ class LeaseRecord : public std::enable_shared_from_this<LeaseRecord> {
 
   // --- Any thread ---
 
-  // Never blocks. Once it was false because of the time, it stays false: a renewal that arrives in the same instant
-  // comes too late.
+  // Never blocks. Once false because of the time, it stays false, even if a renewal arrives in the same instant.
   [[nodiscard]] bool held() noexcept;
   [[nodiscard]] bool expired() const noexcept;
   [[nodiscard]] TimePoint valid_until() const noexcept { return valid_until_.load(std::memory_order_acquire); }
@@ -60,22 +59,22 @@ class LeaseRecord : public std::enable_shared_from_this<LeaseRecord> {
   [[nodiscard]] std::chrono::nanoseconds remaining() noexcept;
   // Runs stop callbacks on this thread, if it was lost.
   void fire_lost() noexcept;
-  // Notices a loss first, if no task has yet.
+  // As fire_lost(), but marks an expired lease as lost first.
   void look_for_loss() noexcept;
   [[nodiscard]] std::stop_token lost_token() { return lost_.token(); }
   [[nodiscard]] std::stop_token ended_token() { return ended_.token(); }
-  // One of several leases: its loss fires their signal, too. At most one call.
+  // For one of several leases: its loss fires their signal, too. At most one call.
   void join(std::stop_source signal_of_all);
 
-  // Gives it back, after ended_token() has fired on this thread. True: takes `done`, which runs exactly once, as a
-  // task, or right here if the client is closed. False: it was lost or given back before; leaves `done` alone.
+  // Releases the lease, after ended_token() has fired on this thread. True: takes `done`, which runs exactly once, as a
+  // task, or right here if the client is closed. False: it was lost or released before; leaves `done` alone.
   static bool release(std::shared_ptr<LeaseRecord> state, ReleaseCompletion& done, engine::IfBusy if_busy) noexcept;
 
   // release() without a caller that waits: the observer is notified of a failure.
   static void release_in_background(const std::shared_ptr<LeaseRecord>& state) noexcept;
   // release() for a caller that waits: true if release_ended() will be set.
   static bool release_and_tell(const std::shared_ptr<LeaseRecord>& state, engine::IfBusy if_busy) noexcept;
-  // For a release() with a completion that calls end_release(): what came of it, once this is set.
+  // Set by end_release(); then release_failure() has the outcome.
   [[nodiscard]] util::Event& release_ended() noexcept { return release_ended_; }
   [[nodiscard]] const Failure& release_failure() const noexcept { return release_failure_; }
   [[nodiscard]] bool was_ours() const noexcept { return was_ours_; }
@@ -87,12 +86,12 @@ class LeaseRecord : public std::enable_shared_from_this<LeaseRecord> {
   [[nodiscard]] FencingToken token() const noexcept { return grant_.token; }
   [[nodiscard]] TimePoint granted_at() const noexcept { return granted_at_; }
   [[nodiscard]] ClientCore& core() const noexcept { return *core_; }
-  // In a child made by fork() the lease is the parent's business.
+  // True in a child made by fork(): the lease is the parent's.
   [[nodiscard]] bool foreign_process() const noexcept;
 
   // --- In tasks ---
 
-  // With the present end.
+  // With the present valid_until().
   [[nodiscard]] Grant grant() const {
     Grant present = grant_;
     present.valid_until = valid_until();
@@ -107,7 +106,7 @@ class LeaseRecord : public std::enable_shared_from_this<LeaseRecord> {
  private:
   bool leave_held(Phase to) noexcept {
     Phase expected = Phase::held;
-    return phase_.compare_exchange_strong(expected, to);  // in one order with joined_
+    return phase_.compare_exchange_strong(expected, to);  // in one total order with joined_
   }
 
   const std::shared_ptr<ClientCore> core_;

@@ -179,7 +179,7 @@ void LeaseTable::lose(Entry& entry, Failure why) {
     core_.notifier().tell(
         [event = LostEvent{lease.name(), lease.token(), std::move(why)}](Observer& observer) { observer.lost(event); });
   }
-  // No lease in the service expires by itself then.
+  // With a fixed end, the service would keep the lock with its session or process.
   if (ended_here && std::exchange(entry.in_backend, false)) release_unwanted(lease.grant());
 }
 
@@ -206,7 +206,7 @@ void LeaseTable::give_back(std::shared_ptr<LeaseRecord> lease) {
   if (in_backend) {
     const Grant grant = lease->grant();
     release_in_backend(grant, std::move(lease));
-  } else {  // lost while the release was on its way
+  } else {  // lost while the release was in flight
     released(*lease, {.status = ReleaseOutcome::Status::not_owner});
   }
 }
@@ -228,7 +228,7 @@ void LeaseTable::release_in_backend(const Grant& grant, std::shared_ptr<LeaseRec
   });
 }
 
-// Or their handlers would never run, and would keep for ever what they hold.
+// Otherwise their handlers would never run, nor free their captures.
 void LeaseTable::end_releases() {
   for (const auto& [number, lease] : std::exchange(releasing_, {})) {
     if (!lease) continue;

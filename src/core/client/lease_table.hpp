@@ -2,7 +2,7 @@
 //
 //   an entry             | until
 //   ---------------------+-----------------------------------------------------------------------------------------
-//   with `keeping`       | the lease is lost (then without), or the program has released it (then it goes)
+//   with `keeping`       | the lease is lost (`keeping` ends), or the program has released it (the entry ends)
 //   without: it is lost  | the program has released it, if only by the destructor of its Lease
 //
 // The program sees the LeaseRecord; see there for its phases.
@@ -27,10 +27,10 @@ class LeaseTable {
  public:
   explicit LeaseTable(ClientCore& core) noexcept : core_(core) {}
 
-  // Makes a lease of a grant to an acquire of that time.
+  // Makes a lease of a grant. started: when the acquire began.
   [[nodiscard]] std::shared_ptr<LeaseRecord> hold(Grant grant, const AcquireOptions& options, TimePoint started);
 
-  // News of the backend. Ignored for an owner that is not here.
+  // Reports of the backend. Ignored for an unknown owner.
   void extended(const OwnerId& owner, TimePoint valid_until);
   void gone(const OwnerId& owner, Failure why);
   void reconnected();
@@ -67,7 +67,7 @@ class LeaseTable {
   using Step = RenewalSchedule::Step;
 
   [[nodiscard]] Entry* find(const OwnerId& owner);
-  // Each of these may end with the entry being lost, or erased.
+  // Each of these may lose or erase the entry.
   void follow(Entry& entry, const Step& step);
   void renew(Entry& entry);
   void renewal_ended(const OwnerId& owner, const RenewOutcome& outcome);

@@ -19,10 +19,10 @@ class Notifier : public std::enable_shared_from_this<Notifier> {
 
   // Whether there is an observer.
   [[nodiscard]] bool observed() const noexcept { return observer_ != nullptr; }
-  // Tells the observer, if there is one. An event is dropped and counted while too many wait for it.
+  // Queues the event for the observer, if there is one. Drops and counts it if too many are queued.
   void tell(Callback<Observer&> event);
 
-  // Runs a handler of the program on the engine thread; right here if there is none any more.
+  // Runs a handler of the program on the engine thread; right here if that has ended.
   void complete(Task handler);
   // As tell(), for the callbacks of lost(): before all other code of the program. It must not throw.
   void signal_loss(Task signal);
@@ -33,7 +33,7 @@ class Notifier : public std::enable_shared_from_this<Notifier> {
   template <class Code>
   void guarded(const Code& code) noexcept;
   void tell_of_dropped_events();
-  // Answers false if the code has neither run nor will.
+  // False: the code has not run and never will.
   bool run(Task code, engine::UserCode kind);
 
   const std::shared_ptr<engine::Engine> engine_;
@@ -41,7 +41,7 @@ class Notifier : public std::enable_shared_from_this<Notifier> {
   const std::uint64_t fork_generation_;
   Counters::Counter exceptions_{0};
   Counters::Counter events_dropped_{0};
-  Counters::Counter events_dropped_untold_{0};  // of which the observer has not heard
+  Counters::Counter events_dropped_untold_{0};  // not yet reported to the observer
 };
 
 }  // namespace dlock::detail

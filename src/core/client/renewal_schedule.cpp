@@ -15,7 +15,7 @@ using std::chrono::nanoseconds;
 namespace {
 
 constexpr nanoseconds shortest_pause = milliseconds(1);
-// Longer than an event loop may be left alone between callers that run it in turn (engine::LeadPolicy::longest_gap).
+// Longer than an event loop may be without a leader (engine::LeadPolicy::longest_gap).
 constexpr nanoseconds shortest_lead = milliseconds(1);
 
 }  // namespace
@@ -67,7 +67,7 @@ RenewalSchedule::Step RenewalSchedule::extended(TimePoint now, TimePoint valid_u
 RenewalSchedule::Step RenewalSchedule::reconnected(TimePoint now, TimePoint valid_until) noexcept {
   if (now >= loss_time(valid_until)) return {.action = Action::lose};
   if (renew_ && !renewing_) {
-    // Not all the leases of all the clients at once.
+    // Spreads the renewals of all leases and clients.
     const nanoseconds spread = lease_ / 50;
     const auto pause = nanoseconds(util::splitmix(random_) % (static_cast<std::uint64_t>(spread.count()) + 1));
     next_renewal_ = std::min(next_renewal_, saturating_add(now, pause));
@@ -90,12 +90,12 @@ RenewalSchedule::Step RenewalSchedule::wake_at_next(TimePoint now, TimePoint val
 void RenewalSchedule::plan_renewal(TimePoint from, TimePoint valid_until) noexcept {
   const TimePoint end = loss_time(valid_until);
   if (!renew_ || from >= end) return;
-  // The lease counts from when it was asked for; if the answer took long, a third of it may be more than is left.
+  // The lease counts from the request; if the answer took long, a third of it may be more than is left.
   const nanoseconds pause = std::max(std::min(lease_ / 3, (end - from) / 2), shortest_pause);
   next_renewal_ = saturating_add(from, jittered(pause));
 }
 
-// 0.9 .. 1.1 of it.
+// From 0.9 d to 1.1 d, at random.
 nanoseconds RenewalSchedule::jittered(nanoseconds d) noexcept {
   const auto permille = static_cast<nanoseconds::rep>(900 + util::splitmix(random_) % 201);
   return d / 1000 * permille;

@@ -1,4 +1,4 @@
-// The source of a stop token that most leases are never asked for: it is made when it is first asked for. Any thread.
+// A stop source that is made at its first use, because most leases need none. Any thread.
 #pragma once
 
 #include <optional>

@@ -21,7 +21,7 @@ struct Scheme {
 
 // register_backend() is for the whole process by contract, so this is the one global of the library. The list only
 // grows, and there is no mutex: if another thread had locked one at a fork(), it would stay locked in the child.
-// Schemes are never destroyed: threads may still connect while static objects go away.
+// Schemes are never destroyed: threads may still connect while static objects are destroyed.
 constinit std::atomic<const Scheme*> first_scheme{nullptr};
 
 const Scheme* find_from(const Scheme* scheme, const std::string& name) {
@@ -42,7 +42,7 @@ bool add(std::string name, BackendFactory factory) {
 const Scheme* schemes() {
   static constinit std::atomic<bool> complete{false};
   if (!complete) {
-    // Threads that come here at the same time each see to all of them.
+    // Threads that get here at the same time each add all that are missing.
     detail::register_builtin_backends(
         [](std::string name, BackendFactory factory) { (void)add(std::move(name), std::move(factory)); });
     complete = true;

@@ -40,8 +40,8 @@ class TryContention final : public Waiter {
     const std::weak_ptr<Orphans> orphans;
     TryContention* contention;  // nullptr: gave up
     bool in_flight = false;
-    // A try ended without an answer, and no later one was granted. That the lock was busy says nothing: the first may
-    // arrive after that, where it was sent over another connection.
+    // A try ended without an answer, and no later one was granted. A later busy answer proves nothing: the first try
+    // may still arrive, over a different connection.
     bool outcome_unknown = false;
     bool found_busy = false;
 
@@ -117,7 +117,7 @@ class TryContention final : public Waiter {
   const TryPolicy policy_;
   const std::shared_ptr<Tries> tries_;
   bool asked_for_watch_ = false;
-  std::unique_ptr<Watch> watch_;  // as long as the contention: its callback may end the acquire
+  std::unique_ptr<Watch> watch_;  // until the end of the contention: its callback may end the acquire
 };
 
 }  // namespace

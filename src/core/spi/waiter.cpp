@@ -113,7 +113,7 @@ SessionWaiter::~SessionWaiter() {
 
 void SessionWaiter::start() {
   proceed();
-  // A waiter learns it. A try finds out by itself, since the reason may be out of date.
+  // Notifies a waiter. A try finds out by itself, because the reason may be out of date.
   if (stage() == Stage::no_session && request().wait && session_.problem_.code) sink().unreachable(session_.problem_);
 }
 
@@ -166,7 +166,7 @@ void SessionWaiter::session_lost(const Failure& why) {
   if (request().wait) sink().unreachable({errc::unavailable, why.detail});
 }
 
-// Each may destroy others, and others may come.
+// A call may destroy waiters and start new ones, which are skipped.
 template <class F>
 void SessionWaiters::for_each(F&& f) {
   const std::uint64_t last = last_id_;

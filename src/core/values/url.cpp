@@ -58,7 +58,7 @@ bool may_be_secret(std::string_view key) {
   return lower == "auth" || lower.find("pass") != std::string::npos || lower.find("secret") != std::string::npos;
 }
 
-// An '@' in a path may stand only behind a user, who may be left out of what is printed.
+// parse() refuses an '@' in the path of a URL without a user, and the user may be left out of this text.
 std::string without_at_signs(std::string_view path) {
   std::string out;
   for (const char c : path) out += c == '@' ? std::string("%40") : std::string(1, c);
@@ -108,7 +108,7 @@ std::uint16_t parse_port(std::string_view text, std::string_view host) {
   return *port;
 }
 
-// The key of a parameter as a message may show it; in a malformed URL anything may stand in its place.
+// The key of a parameter as a message may show it; in a malformed URL it may be anything, a password included.
 std::string shown_key(std::string_view key) {
   return !key.empty() && std::ranges::all_of(key, is_plain) ? "parameter " + util::quoted(key)
                                                             : std::string("a parameter");
