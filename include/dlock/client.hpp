@@ -94,10 +94,10 @@ class Client {
   void ping(Duration wait, std::string_view name = "dlock-ping") const;
 
   // --- Administration ------------------------------------------------------------------------------------------------
-  // For tools and operators; programs that lock need none of it. These functions query the service, block for at most
-  // ClientOptions::response_timeout, and throw Error (unsupported if Capabilities says so). On the engine thread (in a
-  // handler) they throw std::errc::resource_deadlock_would_occur. They concern locks of one kind, by default plain
-  // locks.
+  // For tools and operators; programs that lock need none of it. These functions query the service, block for at most a
+  // quarter longer than ClientOptions::response_timeout (forget() for twice that), and throw Error (unsupported if
+  // Capabilities says so). On the engine thread (in a handler) they throw std::errc::resource_deadlock_would_occur.
+  // They concern locks of one kind, by default plain locks.
 
   [[nodiscard]] LockInfo inspect(std::string_view name, LockKind kind = LockKind::lock) const;
   // All names that the service knows, sorted: held locks, and names with a remembered token.
@@ -135,8 +135,9 @@ class Client {
 };
 
 // Makes a client; the URL's scheme selects the backend. Does not connect to a remote service: the first call that needs
-// it does, and reports an unreachable service or wrong credentials; Client::ping() does only that. Throws
-// Error(invalid_argument) that names the wrong part of the URL or the wrong option.
+// it does, and reports an unreachable service or wrong credentials; Client::ping() does only that. Any thread. Throws
+// Error: invalid_argument, which names the wrong part of the URL or the wrong option; unsupported if it needs TLS and
+// this build has none; unavailable if no thread or descriptor is left; for file://, why it cannot use the directory.
 [[nodiscard]] Client connect(std::string_view url, ClientOptions options = {});
 // As above, with a backend of your own that need not be registered.
 [[nodiscard]] Client connect(std::string_view url, ClientOptions options, const BackendFactory& factory);

@@ -114,8 +114,8 @@ class Election {
 
   // --- Observing ----------------------------------------------------------------------------------------------------
 
-  // The leader; nullopt: none. Queries the service, blocks for at most ClientOptions::response_timeout. Never decide
-  // about ownership by it: the answer may be out of date when it arrives.
+  // The leader; nullopt: none. Queries the service; blocks for at most a quarter longer than
+  // ClientOptions::response_timeout. Never decide about ownership by it: the answer may be out of date when it arrives.
   [[nodiscard]] std::optional<Leader> leader() const;
   [[nodiscard]] std::optional<Leader> leader(std::error_code& ec) const;
 

@@ -42,7 +42,7 @@ class [[nodiscard]] Lease {
   // Releases the present lease first, like the destructor.
   Lease& operator=(Lease&& other) noexcept;
   // Releases the lock if it is still held. Waits for the service's answer for at most ClientOptions::close_timeout, and
-  // not at all on the engine thread. Reports a failure to the observer.
+  // not at all on the engine thread. Reports a failure to the observer (ReleasedEvent).
   ~Lease();
 
   // Whether the lease is valid now: not released, not lost, and not expired. Reads the clock and never blocks. So a

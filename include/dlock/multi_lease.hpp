@@ -47,7 +47,7 @@ class [[nodiscard]] MultiLease {
   // Releases the present leases first, like the destructor.
   MultiLease& operator=(MultiLease&& other) noexcept;
   // Releases all locks that are still held, in parallel. Waits for the services' answers for at most
-  // ClientOptions::close_timeout in total, and not at all on an engine thread. Reports a failure to the observer.
+  // ClientOptions::close_timeout in total, and not at all on an engine thread. Reports failures as ~Lease does.
   ~MultiLease();
 
   // Whether all leases are valid now. Reads the clock and never blocks. Check it right before each step that needs the

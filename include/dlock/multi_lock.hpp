@@ -66,14 +66,13 @@ class MultiLock {
 
   // Waits for all locks, at most options.wait in all (default: without limit). Throws what DistributedLock::acquire()
   // throws; the text names the lock. Also throws lost: it lost an acquired lock while it waited for another one; try
-  // again. Returns within the wait plus one round trip for all at once, one per lock, and one for the release. The
-  // release waits for the services' answers at most ClientOptions::close_timeout, and continues in the background. The
-  // overload reports the same in ec and returns an empty lease.
+  // again. Returns within the wait plus one round trip per lock, and one for the release. The release waits for the
+  // services' answers at most ClientOptions::close_timeout, and continues in the background. The overload reports the
+  // same in ec and returns an empty lease.
   MultiLease acquire(const AcquireOptions& options = {});
   MultiLease acquire(const AcquireOptions& options, std::error_code& ec);
 
-  // One try of all locks at once if the service supports it, else one after the other until one is busy. nullopt:
-  // another owner holds one of them.
+  // One try of each lock, one after the other, until one is busy. nullopt: another owner holds one of them.
   [[nodiscard]] std::optional<MultiLease> try_acquire(AcquireOptions options = {});
   [[nodiscard]] std::optional<MultiLease> try_acquire(AcquireOptions options, std::error_code& ec);
 

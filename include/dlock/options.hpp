@@ -37,7 +37,7 @@ struct AcquireOptions {
 // How a client behaves; see connect().
 struct ClientOptions {
   // Part of the holder that people see, "host:pid:label"; at most 64 bytes of printable UTF-8. Default: the name of the
-  // program.
+  // program. The URL's `label` overrides it.
   std::string label = {};
   // The lease of acquires without one. A short lease frees the lock of a crashed holder sooner. A long lease survives
   // longer network failures. The URL's `lease` parameter overrides it.
