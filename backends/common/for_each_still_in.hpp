@@ -5,8 +5,7 @@
 
 namespace dlock::common {
 
-// Calls f with the key and the value of each that is in the map now, in its order, and is still there when its turn
-// comes.
+// Calls f with the key and the value of each entry that is in the map now, in its order, and still there by then.
 template <class Map, class F>
 void for_each_still_in(Map& map, F&& f) {
   std::vector<typename Map::key_type> keys;

@@ -28,7 +28,7 @@ struct Host {
 // Throws Error(invalid_argument) if that cannot be a host's name.
 void check_host_name(const std::string& name);
 [[nodiscard]] bool is_host_name(const std::string& name);
-// Those of the URL, in its order; localhost where it names none. Throws Error(invalid_argument) if there are more than
+// The hosts of the URL, in its order; localhost if it names none. Throws Error(invalid_argument) if there are more than
 // `most`, and what check throws for a name.
 [[nodiscard]] std::vector<Host> hosts_of(const Url& url, std::uint16_t default_port, std::size_t most,
                                          void (*check)(const std::string& name) = check_host_name);

@@ -9,8 +9,8 @@
 // The pauses grow (dlock::Backoff) until a connection was good: a request about locks was answered on it, and it lasted
 // or proved to be of use. A service or a proxy that accepts the connection, perhaps the login as well, and closes it at
 // the first request about locks is no better than one that accepts none, however long that takes. After a final refusal
-// (a wrong password, a database that does not exist) it connects only when it is wanted, or, where it is kept up, much
-// less often.
+// (a wrong password, a database that does not exist) it connects only when it is wanted or, if it insists, much less
+// often.
 #pragma once
 
 #include <chrono>

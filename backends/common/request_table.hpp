@@ -60,7 +60,7 @@ class RequestTable {
   [[nodiscard]] const std::map<Id, Entry>& waiting() const noexcept { return waiting_; }
   [[nodiscard]] const std::deque<Entry>& under_way() const noexcept { return sent_; }
 
-  // Takes at most so many of those that wait, in the order of their ids.
+  // Takes at most `most` of those that wait, in the order of their ids.
   [[nodiscard]] std::vector<Entry> take_waiting(std::size_t most = std::numeric_limits<std::size_t>::max());
   // Takes the oldest of those that were sent, because its answer has arrived. nullopt: none was sent.
   [[nodiscard]] std::optional<Entry> take_oldest();

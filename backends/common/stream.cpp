@@ -131,7 +131,7 @@ bool TcpStream::take(std::string_view network) {
   if (!secured_) {
     continue_handshake();
     if (life.over() || !open_) return false;
-    return !secured_ || take({});  // what came right behind the handshake
+    return !secured_ || take({});  // data that arrived right behind the handshake
   }
   return deliver(plain);
 }

@@ -123,7 +123,7 @@ class TcpStream final : public Stream {
   bool heard_ = false;    // bytes arrived from the network
   bool secured_ = false;  // the TLS handshake is complete
   bool discard_ = false;
-  bool explained_ = false;  // TLS on one side only is why nothing came
+  bool explained_ = false;  // nothing arrived, because only one side uses TLS
   bool waiting_writable_ = false;
 
   std::string plain_;          // with TLS: written, not yet encrypted

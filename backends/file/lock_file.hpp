@@ -60,7 +60,7 @@ struct FileContent {
 };
 
 [[nodiscard]] Result<FileContent> read_content(int fd, const std::string& path, LockKind kind = LockKind::lock);
-// At most so many bytes from there on; empty if they cannot be read.
+// At most `most` bytes from `begin` on; empty if they cannot be read.
 [[nodiscard]] std::string read_text(int fd, off_t begin, std::size_t most);
 
 // The failure if the content is not a record of this lock. It is reported, never repaired: the file may be a different

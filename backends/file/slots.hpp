@@ -42,14 +42,14 @@ inline constexpr std::uint32_t reader_slots = 1U << 20U;
   return {.begin = static_cast<off_t>(record_end + record_block * std::size_t{slot}), .length = 1};
 }
 
-// Takes the entry byte, which others have for some ten microseconds: tries a few times. Still busy is unusual, as when
-// a process is stopped just there.
+// Takes the entry byte, which others have for some ten microseconds: tries for a few milliseconds. Still busy is
+// unusual, for example if a process was stopped while it had the byte.
 [[nodiscard]] Result<LockState> begin_entry(int fd, const std::string& path);
 
-// A slot that is this description's now, of the first so many; nullopt: all are taken. The caller has the entry byte.
+// Locks one of the first `slots` for this description; nullopt: all are taken. The caller has the entry byte.
 [[nodiscard]] Result<std::optional<std::uint32_t>> take_slot(int fd, const std::string& path, std::uint32_t slots,
                                                              const std::function<std::uint64_t()>& random);
-// Whether one of the first so many is free.
+// Whether one of the first `slots` is free.
 [[nodiscard]] Result<LockState> look_for_slot(int fd, const std::string& path, std::uint32_t slots);
 
 // The holders by the file, those with the smallest tokens first.

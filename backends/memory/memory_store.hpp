@@ -50,9 +50,9 @@ class MemoryStore {
 
   // --- One lock -----------------------------------------------------------------------------------------------------
 
-  // Grants a request that fits in beside the holders: alone (a lock, a writer), with other readers, or as long as
+  // Grants a request that is compatible with the holders: alone (a lock, a writer), with other readers, or as long as
   // permits are left; but never before those that wait in line. The owner of the lock is granted again: same token, a
-  // new lease. A waiting writer that does not get the lock leaves a mark for so long, which keeps readers out.
+  // new lease. A waiting writer that does not get the lock leaves a mark of this length, which keeps readers out.
   Answer try_acquire(const LockRequest& request, std::chrono::nanoseconds mark, const Clock& clock);
   // As try_acquire(), but a request that does not fit waits in line; an owner that waits already keeps its place. The
   // store calls on_answer when it grants the lock, and when the owner becomes the first in line: the store does not

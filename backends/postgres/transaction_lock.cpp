@@ -35,8 +35,8 @@ using Token = std::optional<FencingToken>;
 
 // The lock_timeout that means no limit.
 constexpr const char* for_ever = "0";
-// A try waits so long for another client that inserts the row just now. That mostly takes a moment; but it may be
-// another caller's transaction, which keeps the lock.
+// How long a try waits for another client that inserts the row just now. Mostly that takes a moment; but it may be the
+// transaction of another caller, which keeps the lock.
 constexpr const char* insertion_patience_ms = "200";
 constexpr int most_rounds = 3;
 

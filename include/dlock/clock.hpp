@@ -85,7 +85,7 @@ class ManualClock final : public Clock {
   // has run, and what that caused: renewals, losses and the callbacks of lost(), ends of waits, handlers and calls of
   // observers, on all clients that use this clock. So a handler must not wait for the thread that is in advance().
   //
-  // The time jumps, as if all processes had been suspended for so long: a lease that ends on the way is lost, renewed
+  // The time jumps, as if all processes had been suspended for that time: a lease that ends on the way is lost, renewed
   // or not. To let renewals keep leases, advance in steps that are shorter than a third of the lease.
   //
   // Does not wait for answers from outside the process: those of a service, or of other processes to file://. On the

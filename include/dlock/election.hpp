@@ -12,8 +12,8 @@
 //
 // A leader is the holder of a lease, and nothing more. If a leader was stopped or cut off for longer than its lease,
 // another may have replaced it before it knows. Check held() right before each step, and let the resource refuse tokens
-// smaller than the greatest it has seen (FencingToken). A campaign is an acquire: the comments on the functions of
-// DistributedLock (lock.hpp) apply to the corresponding functions here.
+// smaller than the greatest it has seen (FencingToken). A campaign is an acquire: what lock.hpp says about threads,
+// handlers and moved-from locks, and about the corresponding functions, also applies here.
 #pragma once
 
 #include <functional>

@@ -87,8 +87,8 @@ class [[nodiscard]] Lease {
   bool release();
   bool release(std::error_code& ec) noexcept;
 
-  // Releases the lock without blocking, for event loops: nobody waits for the answer. Reports a failure to the observer
-  // (warning); dlock retries, as after release(). No effect on a lease that is empty, lost or released.
+  // Releases the lock without blocking, for event loops: no call waits for the answer. Reports a failure to the
+  // observer (warning); dlock retries, as after release(). No effect on a lease that is empty, lost or released.
   void release_in_background() noexcept;
 
   // As release(), without blocking. The handler runs on the engine thread, exactly once, as handler(std::error_code,

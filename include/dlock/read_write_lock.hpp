@@ -19,8 +19,8 @@
 //
 // A lease cannot change its kind: release it and acquire again. Tokens: a writer's token is greater than all earlier
 // tokens of the name, a reader's greater than every earlier writer's. The protected resource should refuse a write with
-// a smaller token than any it has seen, and a read with a smaller token than the greatest writer's. The comments on the
-// functions of DistributedLock (lock.hpp) also apply to the functions of the same name here.
+// a smaller token than any it has seen, and a read with a smaller token than the greatest writer's. What lock.hpp says
+// about threads, handlers and moved-from locks, and about functions of the same name, also applies here.
 #pragma once
 
 #include <chrono>
@@ -52,7 +52,7 @@ class ReadWriteLock {
   [[nodiscard]] const std::string& name() const noexcept;
 
   // --- To write: alone ----------------------------------------------------------------------------------------------
-  // As DistributedLock has them.
+  // As in DistributedLock.
 
   Lease acquire(const AcquireOptions& options = {});
   Lease acquire(const AcquireOptions& options, std::error_code& ec);
@@ -66,7 +66,7 @@ class ReadWriteLock {
   }
 
   // --- To read: together with others --------------------------------------------------------------------------------
-  // As DistributedLock has them.
+  // As in DistributedLock.
 
   Lease acquire_shared(const AcquireOptions& options = {});
   Lease acquire_shared(const AcquireOptions& options, std::error_code& ec);

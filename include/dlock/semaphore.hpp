@@ -12,8 +12,8 @@
 // All programs that use a name at the same time must give the same number. While the semaphore is held or has waiters,
 // an acquire with another number fails with invalid_argument, which names both numbers. Otherwise any number is
 // accepted. An acquire takes one permit. A permit's token distinguishes it from others of that name, but does not
-// fence, because several are valid at once. The comments on the functions of DistributedLock (lock.hpp) also apply to
-// the functions of the same name here.
+// fence, because several are valid at once. What lock.hpp says about threads, handlers and moved-from locks, and about
+// functions of the same name, also applies here.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ class Semaphore {
   // The number of permits.
   [[nodiscard]] std::uint32_t permits() const noexcept;
 
-  // As DistributedLock has them. A lease is one permit.
+  // As in DistributedLock. A lease is one permit.
   Lease acquire(const AcquireOptions& options = {});
   Lease acquire(const AcquireOptions& options, std::error_code& ec);
   [[nodiscard]] std::optional<Lease> try_acquire(AcquireOptions options = {});

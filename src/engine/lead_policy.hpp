@@ -31,7 +31,7 @@ class LeadPolicy {
     only_ = waiting_ == 1 ? &event : nullptr;
     if (waiting_ > 1) came_alone_ = 0;
   }
-  // A caller that had waited since `since` goes on; `led`: it ran the loop meanwhile.
+  // A caller that had waited since `since` continues; `led`: it ran the loop meanwhile.
   void went(bool led, Clock::time_point since, Clock::time_point now) noexcept {
     --waiting_;
     only_ = nullptr;

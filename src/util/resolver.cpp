@@ -27,7 +27,7 @@ namespace {
 
 using Answer = Result<Addresses>;
 
-// A name server that works again is used after at most so long.
+// A name server that works again is used after this time at the latest.
 constexpr std::chrono::seconds longest_pause{2};
 // A failure that is older does not lengthen pauses any more.
 constexpr std::chrono::minutes failures_count_for{1};

@@ -73,7 +73,7 @@ struct Outcome {
   // with all that it held, instead of answering.
   std::string server_code = {};
   std::size_t failed_command = 0;  // of a refusal; the number of commands: the commit was refused
-  TimePoint sent = {};             // just before it was handed to the network; never for not_sent
+  TimePoint sent = {};             // just before it was sent; never for not_sent
 };
 
 using Handler = std::function<void(const Outcome& outcome, const Results& results)>;
@@ -89,8 +89,8 @@ struct Query {
 // The purpose of a connection decides on the settings of its session.
 struct Purpose {
   std::string word = "commands";  // for an administrator: commands, listen, ...
-  // Locks live in this session: the server ends it after so much time without a message from the client, and the
-  // network is probed at least as often. Zero: no lock does.
+  // Locks live in this session: the server ends it after this time without a message from the client, and the network
+  // is probed at least as often. Zero: no locks live in it.
   std::chrono::nanoseconds session_lease{};
   // No statement waits longer for another client's lock on a row or on a table. Zero: no limit.
   std::chrono::nanoseconds lock_patience{};

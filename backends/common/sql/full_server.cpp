@@ -15,7 +15,7 @@ using std::chrono::seconds;
 
 constexpr milliseconds holder_pauses(250);
 constexpr seconds others_pause(10);
-// A server that has not refused a connection for so long has room again.
+// A server that has not refused a connection for this time has room again.
 constexpr seconds remembers_for(30);
 static_assert(remembers_for > 2 * others_pause);
 

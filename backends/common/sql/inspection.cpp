@@ -6,7 +6,7 @@
 
 namespace dlock::sql {
 
-// That another transaction keeps a row locked says nothing about the lock.
+// Never answers timed_out: that another transaction keeps a row locked says nothing about the lock.
 void Inspection::ask(std::vector<Command> commands, TimePoint deadline, Handler done) {
   const auto answered = [done = std::move(done)](Outcome outcome, const Results& results) {
     if (outcome.failure.code == errc::timed_out) outcome.failure.code = errc::unavailable;

@@ -35,7 +35,7 @@ ObservedVersion ObservedVersions::over(const std::string& name, TimePoint now) c
   return now >= saturating_add(entry.since, entry.lease) ? entry.seen : ObservedVersion{};
 }
 
-// Never drops an awaited lock, however many there are: its version would have to stand still for one lease more.
+// Never drops an awaited lock, however many there are: its version would have to stay unchanged for one lease more.
 void ObservedVersions::make_room(TimePoint now) {
   std::erase_if(seen_, [&](const auto& entry) { return now - entry.second.last > of_interest; });
   room_ = std::max(few, 2 * seen_.size());

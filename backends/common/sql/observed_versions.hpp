@@ -1,5 +1,5 @@
-// strategy=optimistic: for how long the versions of locks that others hold have stood still, by our own clock. The idea
-// is that of Amazon's DynamoDB lock client: a lease has expired when it was not renewed for as long as it was to last.
+// strategy=optimistic: how long the versions of locks that others hold have been unchanged, by this client's clock. As
+// in Amazon's DynamoDB lock client, a lease has expired once it was not renewed for its whole length.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ class ObservedVersions {
   // An answer that has arrived now shows the lock held. Returns for how long it must still stay unchanged.
   [[nodiscard]] std::chrono::nanoseconds note(const std::string& name, const ObservedVersion& seen,
                                               std::chrono::nanoseconds lease, TimePoint now);
-  // The version that stood still for long enough to be taken over; empty if there is none.
+  // The version that was unchanged for long enough to be taken over; empty if there is none.
   [[nodiscard]] ObservedVersion over(const std::string& name, TimePoint now) const;
   void forget(const std::string& name) { seen_.erase(name); }
 

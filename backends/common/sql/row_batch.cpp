@@ -18,7 +18,7 @@ using Status = RowAnswer::Status;
 namespace {
 
 constexpr std::size_t most_in_a_query = 500;
-// If the store is sharing(): its statement reads all requests for each request.
+// If the store is sharing(): for each request, its statement reads all of them.
 constexpr std::size_t most_changes_in_a_query = 100;
 // libpq sends 8 KiB at a time. If a query of several commands were longer, the server could carry out the first of them
 // before the rest is sent, and keep their rows locked for as long as this process is stopped there. Something is left
@@ -28,10 +28,10 @@ constexpr std::size_t bytes_of_owner = 32;
 constexpr std::size_t bytes_around = 16;  // numbers, commas
 // If the query ends at about the same time, its outcome, which says more, comes first.
 constexpr nanoseconds behind_the_query = milliseconds(20);
-// If the queue of notifications was full, no query notifies for so long. Waiters poll.
+// If the queue of notifications was full, no query notifies for this time. Waiters poll.
 constexpr nanoseconds quiet_for = std::chrono::seconds(1);
-// A name stays suspect for so long, or until it was carried out alone. A name that the database's encoding cannot
-// represent becomes suspect again with each request; a transaction that has inserted a row ends.
+// A name stays suspect for this time, or until its request was carried out alone. A name that the database's encoding
+// cannot represent becomes suspect again with each request; a transaction that has inserted a row ends.
 constexpr nanoseconds suspected_for = std::chrono::seconds(10);
 constexpr std::size_t most_suspects = 1000;
 // While another client changes a row: again at once, then after pauses that double. To mark many locks takes some
@@ -101,7 +101,7 @@ void RowBatch::schedule() {
 
 // --- Out -------------------------------------------------------------------------------------------------------------
 
-// Where the statements depend on the server, the first query must not be made for another one.
+// If the statements depend on the server, it must be known before the first query is made.
 void RowBatch::identify_server() {
   const auto entries = std::make_shared<Entries>(requests_.take_waiting(most_in_a_query));
   if (entries->empty()) return;
@@ -225,7 +225,7 @@ void RowBatch::refused(const Load& load, Outcome outcome) {
     return ask_again(load);
   }
   if (outcome.problem == Problem::refused) {
-    // Another client inserts the same row, or has locked more than rows. That says nothing about any lock of ours.
+    // Another client inserts the same row, or has locked more than rows. That says nothing about the locks.
     if (commands_.dialect().meaning_of(outcome).remedy == Remedy::busy) outcome.failure.code = errc::unavailable;
     if (commands_.dialect().may_be_ones_fault(outcome)) {
       suspect(load, outcome);

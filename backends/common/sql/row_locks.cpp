@@ -27,9 +27,9 @@ constexpr nanoseconds longest_poll_of_first = milliseconds(300);
 // server waits for a little longer before it lets others take the lock without its bell, which would wake no waiter.
 constexpr nanoseconds behind_the_lease = milliseconds(1);
 
-// A read-write lock has so many permits; a writer takes all of them.
+// The permits of a read-write lock; a writer takes all of them.
 constexpr std::int64_t all_permits = 2'147'483'647;
-// A writer's mark lasts for so many of its polls at most. The writer tries again when half of it has passed.
+// A writer's mark lasts for at most this many of its polls. The writer tries again when half of it has passed.
 constexpr int polls_per_mark = 3;
 
 constexpr TryPolicy woken{.poll_min = std::chrono::seconds(1), .poll_max = std::chrono::seconds(2)};
@@ -38,7 +38,7 @@ constexpr TryPolicy polling{.poll_min = milliseconds(50), .poll_max = millisecon
 // If the row has the lease, an abandoned row is free when that expires. Otherwise a client must first see the row
 // unchanged for a lease, so it is worth while to release the row of an abandoned acquire for longer.
 constexpr nanoseconds patience_if_optimistic = std::chrono::minutes(10);
-// A server that was not reached for so long has ended the session, with what that kept.
+// After this time without contact, the server has ended the session, and with it everything that it held.
 constexpr nanoseconds patience_with_sessions = std::chrono::minutes(1);
 
 }  // namespace

@@ -153,7 +153,7 @@ class Session final : private Connection::Listener, private common::RequestTable
   const Purpose purpose_;
   const Upkeep upkeep_;
   User& user_;
-  const std::chrono::nanoseconds silence_;  // after so much time without an answer, the session sends a heartbeat
+  const std::chrono::nanoseconds silence_;  // after this time without an answer, the session sends a heartbeat
 
   Requests requests_;
   std::uint64_t epoch_ = 0;

@@ -17,7 +17,7 @@ namespace {
 
 // Waiters are notified when a try may succeed.
 constexpr TryPolicy policy{.poll_min = seconds(30), .poll_max = seconds(60)};
-// The first waiter of a lock without a session to wait on tries so often.
+// The interval between the tries of the first waiter of a lock without a session.
 constexpr nanoseconds shortest_poll = seconds(1);
 constexpr nanoseconds longest_poll = seconds(2);
 

@@ -116,7 +116,7 @@ class WaiterQueues final {
   Executor& executor_;
   Sessions& sessions_;
   Queues queues_;
-  std::deque<std::string> without_session_;  // locks without a session, the one that comes next first
+  std::deque<std::string> without_session_;  // locks without a session, the next one first
   std::size_t waiting_ = 0;                  // in the server
   std::uint64_t last_id_ = 0;
   Timer timer_;

@@ -53,7 +53,7 @@ void configure(MYSQL* connection, const Options& options, const sql::Purpose& pu
   const auto set_flag = [&](mysql_option option, my_bool flag) { set(option, &flag); };
   set(MYSQL_OPT_NONBLOCK, nullptr);
   set_number(MYSQL_OPT_PROTOCOL, MYSQL_PROTOCOL_TCP);  // "localhost" would be a Unix socket
-  // For what has no deadline of ours: each step of resolving a name, and of a handshake over TLS.
+  // For steps without a deadline of the dialler: each step of resolving a name, and of a handshake over TLS.
   set_number(MYSQL_OPT_CONNECT_TIMEOUT,
              static_cast<unsigned>(std::max(std::chrono::ceil<seconds>(patience), seconds(1)).count()));
   constexpr std::size_t longest_packet = common::longest_answer;

@@ -32,14 +32,14 @@ struct Login {
   bool encrypted = false;
 };
 
-// Asks about the server: so many statements in one text.
+// Asks about the server: the number of statements, and their text.
 inline constexpr std::size_t answers_to_question = 3;
 [[nodiscard]] std::string question();
 // Without ends_silent_sessions. errc::unavailable: locks need a different server. errc::unsupported: the server
 // replicates statements.
 [[nodiscard]] Result<sql::ServerInfo> read_answer(const sql::Results& results, const Login& login, Pooler pooler);
 
-// Settings: so many statements, of which the last one may fail, where the server is old.
+// Settings: the number of statements, of which the last one may fail on an old server, and their text.
 inline constexpr std::size_t settings = 3;
 [[nodiscard]] std::string settings_for(const sql::Purpose& purpose, int version);
 

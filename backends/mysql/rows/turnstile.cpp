@@ -12,10 +12,10 @@ using std::chrono::seconds;
 
 namespace {
 
-// A wait in the server ends after so long, and begins anew at the end of the queue.
+// A wait in the server ends after this time, and begins anew at the end of the queue.
 constexpr nanoseconds shortest_slice = seconds(30);
 constexpr nanoseconds longest_slice = seconds(60);
-// The place of a client that is dead or unreachable is lost after so long.
+// The server ends the place of a client that is dead or unreachable after this time.
 constexpr nanoseconds lease_of_place = seconds(10);
 // A connection costs the server a thread.
 constexpr nanoseconds longest_free = seconds(10);

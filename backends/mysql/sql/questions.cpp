@@ -137,7 +137,7 @@ Questions named_questions(std::string_view schema, LockKind kind, KeyNames keys)
                                .unused = "IS_FREE_LOCK({key})"};
   const std::string fence = qualified(schema, table);
   Questions questions = questions_of(fragments, schema, {{"key", key_of(schema, kind, keys, fence + ".name")}});
-  // Perhaps no client of ours has locked this name yet.
+  // Perhaps no client of dlock has locked this name yet.
   const std::string waiters = fill(waiting, {{"call", call_of(key_of(schema, kind, keys, "?"))}, {"of", "q"}});
   const Fillings of_one = {{"key", key_of(schema, kind, keys, "q.name")}, {"fence", fence}, {"waiters", waiters}};
   std::string text = "SELECT q.name, ";

@@ -19,13 +19,13 @@ using Status = RowAnswer::Status;
 
 namespace {
 
-// Rounded up, so that the server's lease never ends before ours.
+// Rounded up, so that the lease never ends in the server before it ends in the client.
 template <class Unit>
 std::string in(nanoseconds time) {
   return std::to_string(std::max<std::int64_t>(std::chrono::ceil<Unit>(time).count(), 1));
 }
 
-// A bell matters for so long after a release: respects_bell of row_statements.cpp says so, too.
+// How long a bell matters after a release; as in respects_bell of row_statements.cpp.
 constexpr milliseconds end_of_bells{500};
 
 RowAnswer granted(std::uint64_t token) {

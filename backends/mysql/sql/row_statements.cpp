@@ -78,7 +78,7 @@ constexpr std::string_view tidy =
 // After a reconnect, or if the waiter's session that had the bell is gone.
 constexpr std::string_view adopt = ", session = IF(IS_FREE_LOCK({bell}), {me}, session)";
 
-// A waiter's session that has the bell gives it back in a moment, and nobody takes the lock before that.
+// A waiter's session that has the bell gives it back in a moment, and no other session takes the lock before that.
 constexpr std::string_view give_back = ", session = COALESCE(0 * RELEASE_LOCK({bell}), 0)";
 
 LeaseStatements statements_of(const Fragments& fragments, std::string_view schema, LockKind kind) {

@@ -17,8 +17,8 @@ namespace dlock::postgres {
 
 namespace {
 
-// One statement forgets at most so many, so that no row is locked for long. The server keeps advisory locks in shared
-// memory, which is small.
+// One statement forgets at most this many names, so that no row is locked for long. The server keeps advisory locks in
+// shared memory, which is small.
 constexpr int most_forgotten = 1000;
 constexpr int most_advisory_forgotten = 100;
 

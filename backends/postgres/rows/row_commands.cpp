@@ -35,7 +35,7 @@ struct Column {
     for (const RowRequest* request : requests) elements.push_back(f(*request));
     return bigint_array(elements);
   }
-  // In whole milliseconds, rounded up, so that the server's lease never ends before ours.
+  // In whole milliseconds, rounded up, so that the lease never ends in the server before it ends in the client.
   [[nodiscard]] std::string leases() const {
     return numbers([](const RowRequest& request) {
       return std::max<std::int64_t>(std::chrono::ceil<milliseconds>(request.lease).count(), 1);

@@ -172,7 +172,7 @@ void AdvisoryTries::request(Command command, postgres::Handler done) {
   (void)session_.request({.commands = {std::move(command)}, .done = std::move(done)}, TimePoint::max());
 }
 
-// A server that is none of PostgreSQL's may have functions of that name which lock nothing. The answer comes before
+// A server other than PostgreSQL may have functions of that name which lock nothing. The answer comes before
 // that of the session's first try, in the same round trip.
 void AdvisoryTries::prove() {
   const auto key = std::to_string(static_cast<std::int64_t>(host_.executor().random()));
@@ -212,7 +212,7 @@ void AdvisoryTries::answered(const Batch& batch, const Outcome& outcome, const R
   } else if (outcome.problem == Problem::refused) {
     refused(batch, outcome);
     if (remedy == Remedy::reconnect) return give_up({errc::unavailable, outcome.failure.detail});
-  } else {  // what it may have got goes with the connection
+  } else {  // a lock that it may have got ends with the connection
     for (const Group& group : batch) fail(group, outcome.failure, remedy);
   }
   if (refusal_ && tried_ == 0 && unlocks_.empty()) return give_up(*refusal_);
@@ -338,7 +338,7 @@ bool AdvisoryTries::release(const OwnerId& owner, ReleaseHandler done) {
   return true;
 }
 
-// So many readers leave, and the last one unlocks. If the lock went with the session, nothing is to do.
+// Removes that many readers; the last one unlocks. If the lock was lost with the session, there is nothing to unlock.
 void AdvisoryTries::leave(const LockKey& key, std::size_t readers, ReleaseHandler done) {
   using Released = ReleaseOutcome::Status;
   const auto found = locked_.find(key);

@@ -198,7 +198,7 @@ void LeaseTable::give_back(std::shared_ptr<LeaseRecord> lease) {
   const bool in_backend = entry->in_backend;
   entries_.erase(lease->owner());
   if (was_lost) {
-    // The service may still keep the lock for us; the owner id keeps the next holder safe.
+    // The service may still keep the lock for this owner; the owner id protects the next holder.
     if (in_backend) release_unwanted(lease->grant());
     return;
   }
