@@ -1,5 +1,5 @@
 // The locks that a client holds in a session: they last as long as the session, and are watched in case another client
-// removes their records from the service.
+// removes them from the service.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace dlock::common {
 
-// Own: the record of a lock in the service. Interest: a watch of that record. In tasks only.
+// Own: identifies a lock in the service, as a key or a node does. Interest: a watch of that. In tasks only.
 template <class Own, class Interest>
 class SessionHolds {
  public:
@@ -70,9 +70,9 @@ class SessionHolds {
       : host_(host), service_(std::move(service)), timer_(host.executor()) {}
   ~SessionHolds() = default;
 
-  // It is time to check whether the record is still there.
+  // It is time to check whether the lock is still in the service.
   virtual void look(const OwnerId& owner, Hold& hold) = 0;
-  // The lock is lost: removes its record, because no owner is left to release it.
+  // The lock is lost, and no owner is left to release it: removes it from the service.
   virtual void remove(const OwnerId& owner, Own own) = 0;
 
   [[nodiscard]] static std::string called(const Hold& hold) {

@@ -52,7 +52,7 @@ class MemoryStore {
 
   // Grants a request that is compatible with the holders: alone (a lock, a writer), with other readers, or as long as
   // permits are left; but never before those that wait in line. The owner of the lock is granted again: same token, a
-  // new lease. A waiting writer that does not get the lock leaves a mark of this length, which keeps readers out.
+  // new lease. A waiting writer that does not get the lock leaves a mark, which keeps readers out for this time.
   Answer try_acquire(const LockRequest& request, std::chrono::nanoseconds mark, const Clock& clock);
   // As try_acquire(), but a request that does not fit waits in line; an owner that waits already keeps its place. The
   // store calls on_answer when it grants the lock, and when the owner becomes the first in line: the store does not

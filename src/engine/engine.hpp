@@ -35,8 +35,8 @@ class Engine : public Executor {
   // Like post(), but answers false instead of dropping the task silently.
   [[nodiscard]] virtual bool submit(Task task) = 0;
 
-  // Runs user code on the engine thread, outside the serialisation; see UserCodeQueue for the order. Tasks
-  // and timers that are due run between any two short batches of it. Moves from it only if it is accepted. Any thread.
+  // Runs user code on the engine thread, outside the serialisation; see UserCodeQueue for the order. Tasks and timers
+  // that are due run between any two short batches of it. Moves from it only if it is accepted. Any thread.
   [[nodiscard]] virtual Notified notify(Task&& user_code, UserCode kind) = 0;
 
   // Blocks the calling thread until the event is set, at most `limit` of real time. Answers whether it is set.

@@ -22,7 +22,7 @@ class LeadPolicy {
 
   // A caller that waits for longer sleeps, and leaves the loop to the loop's own thread.
   static constexpr std::chrono::nanoseconds longest_lead = std::chrono::milliseconds(2);
-  // How long the loop may be without a leader between two callers, and how long it delays events in that time at most.
+  // How long the loop may be without a leader between two callers, and so how long it may delay events.
   static constexpr std::chrono::nanoseconds longest_gap = std::chrono::microseconds(500);
 
   // A caller begins to wait for this event.
