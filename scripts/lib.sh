@@ -80,19 +80,26 @@ dlock_build() { # TREE PRESET [OPTION of cmake...]
 }
 
 # The files that have changed lately: since the last commit that others have or, where that is the last one or cannot be
-# told, in the four hours before it; without a history, all files.
+# told, in the four hours before it; without a history, all files. Not those sources in which only comments have changed.
 dlock_changed_files() {
-  local base
+  local base file
   base=$(git merge-base HEAD '@{upstream}' 2>/dev/null || true)
   if [[ -z $base || $base == "$(git rev-parse HEAD)" ]]; then
     base=$(git rev-list -1 --before="$(($(git log -1 --format=%ct) - 4 * 3600))" HEAD 2>/dev/null || true)
   fi
-  if [[ -n $base ]]; then
-    git diff --name-only "$base"
-  else
+  if [[ -z $base ]]; then
     git ls-files 2>/dev/null || find . -type f -printf '%P\n'
+    return
   fi
+  git diff --name-only "$base" | while read -r file; do
+    if [[ $file != *.?pp || ! -e $file || "$(git show "$base:$file" 2>/dev/null | dlock_code)" != "$(dlock_code <"$file")" ]]; then
+      echo "$file"
+    fi
+  done
 }
+
+# A source without its comments.
+dlock_code() { g++ -x c++ -fpreprocessed -dD -E -P - 2>/dev/null; }
 
 # Most tests wait most of the time; more of them at once would starve each other's servers. How long something may take
 # that must happen at some time is no question of theirs.

@@ -48,10 +48,11 @@ sources() {
 
 # Those with a source that has changed lately, or with the first that includes a header that has.
 some_sources() {
-  local changed source
+  local files changed source
+  files=$(dlock_changed_files)
   changed=$(
-    dlock_changed_files | grep -E '\.cpp$'
-    dlock_changed_files | sed -n 's:^\(src/\|include/\)\{0,1\}\(.*\.hpp\)$:\2:p' | while read -r header; do
+    grep -E '\.cpp$' <<< "$files"
+    sed -n 's:^\(src/\|include/\)\{0,1\}\(.*\.hpp\)$:\2:p' <<< "$files" | while read -r header; do
       git grep -lE "^#include [\"<]${header}[\">]" -- src backends cli bench torture ':!*.hpp' | head -1
     done
   ) || true
