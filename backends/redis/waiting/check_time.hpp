@@ -1,4 +1,4 @@
-// When a waiter of the queue sends its next request if no wake-up comes before. No I/O.
+// When a waiter in the queue sends its next request if no wake-up arrives. No I/O.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ struct CheckBasis {
 
 [[nodiscard]] TimePoint time_to_check(const AcquireAnswer& answer, const CheckBasis& basis, Executor& executor);
 
-// When to check whether a lease is over that ends then: soon after that, but not together with others.
+// When to check whether a lease that ends then has expired: soon after, with jitter.
 [[nodiscard]] std::chrono::nanoseconds just_after(std::chrono::nanoseconds end, Executor& executor);
 
 }  // namespace dlock::redis
