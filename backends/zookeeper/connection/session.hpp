@@ -85,8 +85,8 @@ class Session final : private Handle::Listener {
 
   // Connects, unless there is a connection or an attempt. Once wanted, a session is kept alive until close() or rest().
   void want();
-  // It is not needed for now: what there is of it is closed in the background, and nothing is tried any more until the
-  // next want(). Its watches fire; the user is told nothing.
+  // Closes the session in the background, and makes no attempt until the next want(). Its watches fire; the user is not
+  // notified.
   void rest();
   // Not wanted yet, or not since rest().
   [[nodiscard]] bool idle() const noexcept { return reconnect_.is_idle(); }
