@@ -8,7 +8,7 @@ namespace dlock::cli {
 
 enum class ExitCode : int {
   ok = 0,
-  findings = 1,        // doctor: an error; bench --compare: something worse; torture: a violation; leader: nobody;
+  findings = 1,        // doctor: an error; bench --compare: a worse figure; torture: a violation; leader: none;
                        // status --exit-code: it is held
   usage = 64,          // the command line, a name, a URL or an option is wrong
   unavailable = 69,    // the service could not be reached or did not answer

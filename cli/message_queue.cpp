@@ -51,7 +51,7 @@ struct MessageQueue::State {
 void MessageQueue::State::start(const std::shared_ptr<State>& self) {
   if (started) return;
   const util::SignalsBlocked blocked;
-  // Nobody can join a thread whose write never returns.
+  // A thread whose write never returns cannot be joined.
   std::thread([self] { self->run(); }).detach();
   started = true;
 }

@@ -20,8 +20,8 @@
 
 namespace dlock::cli {
 
-// Every retry that fails is an event. A person is told of each kind of trouble once, until it has changed or is over. A
-// person who wants errors only is told of each outage its first failure:
+// Every failed retry is an event. Each kind of problem is reported once, until it changes or ends. In quiet mode, only
+// the first failure of each outage is reported:
 //
 //   event                            | is said                                       | ends
 //   ---------------------------------+-----------------------------------------------+-------------------------------

@@ -12,7 +12,7 @@ namespace dlock::redis {
 struct CheckBasis {
   bool reachable = false;        // wake-ups reach the waiter, so that a check is only the safety net
   bool foreign_lockers = false;  // others may use the same key, and do not announce their releases
-  bool watches_holder = false;   // the server told this waiter to watch the holder
+  bool watches_holder = false;   // this waiter was assigned to watch the holder
 };
 
 [[nodiscard]] TimePoint time_to_check(const AcquireAnswer& answer, const CheckBasis& basis, Executor& executor);

@@ -25,7 +25,7 @@ class QueueContention final : public Waiter {
 
   // The server granted it the lock, or its channel became reachable.
   void on_wake_up();
-  // The server told it to check when the holder's lease ends.
+  // The server assigned it to check when the holder's lease ends.
   void on_watch(std::chrono::nanoseconds free_in);
   // The server or the connection is usable again: unless a request is in flight, sends the next one and returns true.
   bool on_recovered();
@@ -53,7 +53,7 @@ class QueueContention final : public Waiter {
   std::uint64_t subscription_of_ticket_ = 0;
 
   TimePoint check_at_;           // while waiting
-  bool watches_holder_ = false;  // the server told this waiter to
+  bool watches_holder_ = false;  // the server assigned this waiter to
   bool overlooked_ = false;      // it lost its place although its channel is reachable: releases do not wake it
   bool maybe_known_ = false;     // the server may have this owner in its queue, or even hold the lock for it
   bool unanswered_ = false;      // a request was not answered, and may be carried out even after later ones

@@ -38,7 +38,7 @@ class Liveness {
   // When the next heartbeat is due.
   [[nodiscard]] TimePoint probe_at() const noexcept { return saturating_add(last_sent_, probe_interval()); }
   [[nodiscard]] std::chrono::nanoseconds probe_interval() const noexcept { return timeout_ / 4; }
-  // Zero while no session stands.
+  // Zero: there is no session.
   [[nodiscard]] std::chrono::milliseconds timeout() const noexcept { return timeout_; }
 
  private:

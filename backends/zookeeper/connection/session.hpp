@@ -170,7 +170,7 @@ class Session final : private Handle::Listener {
   TimePoint ready_since_;
   std::array<std::size_t, 4> in_flight_{};  // requests about locks over this connection, of each kind
   std::bitset<4> doubtful_;  // the kinds that were in flight when a connection broke, and not answered since
-  std::size_t hung_up_ = 0;  // connections that broke upon a request since one was good
+  std::size_t hung_up_ = 0;  // connections that broke after a request since one was good
   Backoff until_used_;       // after those
   Timer connect_timer_;
   Timer heartbeat_timer_;
