@@ -6,7 +6,7 @@
 // The reaper (reaper.hpp) does the former as well. The guardian is for the cases that the reaper is stopped, or is
 // killed together with dlock: then only the command's process group can be found.
 //
-// It is forked before dlock opens anything, holds nothing but its end of a pipe, and has its own session, so that no
+// It is forked before dlock opens anything, keeps only its end of a pipe, and has its own session, so that no
 // signal meant for dlock's group or terminal reaches it.
 #pragma once
 

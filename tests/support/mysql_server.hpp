@@ -21,7 +21,7 @@ struct st_mysql;
 namespace dlock::test {
 
 struct MysqlConfig {
-  bool tls = false;                                           // and nothing but TLS on the port
+  bool tls = false;                                           // the port accepts TLS only
   std::string tls_names = ThrowawayCertificate::usual_names;  // the names in its certificate
   bool plain_too = false;                                     // with TLS or without
   std::vector<std::string> options = {};                      // additional options of mariadbd: "--read-only=1"

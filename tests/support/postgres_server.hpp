@@ -23,7 +23,7 @@ namespace dlock::test {
 class PostgresServer;
 
 struct PostgresConfig {
-  bool tls = false;                                           // and nothing but TLS on the port
+  bool tls = false;                                           // the port accepts TLS only
   std::string tls_names = ThrowawayCertificate::usual_names;  // the names in its certificate
   bool plain_too = false;                                     // with TLS or without
   int max_connections = 100;                                  // of which three are the superuser's

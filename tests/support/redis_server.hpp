@@ -75,7 +75,7 @@ struct RedisUser {
 
 struct RedisConfig {
   bool append_only = false;
-  bool tls = false;                                              // and nothing but TLS on the port
+  bool tls = false;                                              // the port accepts TLS only
   std::string tls_names = ThrowawayCertificate::usual_names;     // the names in its certificate
   std::shared_ptr<const ThrowawayCertificate> certificate = {};  // shared by several servers
   std::string password = {};                                     // of the default user

@@ -1,4 +1,4 @@
-// A history, by subject: what became of each acquire, when each process was stopped, who accessed each resource.
+// A history, by subject: the course of each acquire, when each process was stopped, who accessed each resource.
 #pragma once
 
 #include <chrono>

@@ -38,8 +38,8 @@ enum class Kind : std::uint8_t {
   writing,     // sends a write with `token` to the resource that the lock protects; a read, if shared
   wrote,       // the resource accepted it (`yes`), or not
   // --- Of the resource ---
-  served,  // a write with `token` (a read, if shared) was accepted (`yes`) or refused; in the order of their times
-  // --- Of who breaks things ---
+  served,  // a write with `token` (a read, if shared) was accepted (`yes`) or refused; times are in that order
+  // --- Of the process that injects faults ---
   stopped,  // process `subject` is stopped
   resumed,  // process `subject` continues
   killed,   // process `subject` was killed

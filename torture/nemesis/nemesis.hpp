@@ -36,8 +36,8 @@ enum class Opens {
 
 struct Fault {
   std::string kind;
-  // Faults of a group are never combined, as they affect the same thing, and healing one would heal the other. Empty: a
-  // fault of one process, which may be combined with any other.
+  // What it affects, if that is one thing for all: such faults are never combined, as healing one could heal the other.
+  // Empty: a fault of one process, which may be combined with any other.
   std::string group;
   // Injects the fault; returns nullptr if there is no victim now.
   std::function<Heal()> strike;

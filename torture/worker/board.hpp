@@ -44,7 +44,7 @@ class Board {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] Seat& seat(std::size_t index) const noexcept;
 
-  // --- For who breaks things ---
+  // --- For the process that injects faults ---
   // The next contender that reaches this step waits there until let_go().
   void set_trap(Step step) const noexcept;
   // The seat that sprung the trap.

@@ -98,7 +98,7 @@ void QueueContention::found_node(const std::string& name, const Stat& stat) {
   own_.created = stat.created;
   placed({name, stat});
   if (stat.owner == requests_.session().id()) return proceed();
-  // It belongs to an earlier session, and is removed with that one, whatever becomes of this session.
+  // It belongs to an earlier session, and is removed with that one, whatever happens to this session.
   remove_node();
   retry_later();
 }
