@@ -54,8 +54,8 @@ CommandClient::RequestId CommandClient::submit(Request request, TimePoint deadli
 
 void CommandClient::append_bytes(std::string& out, Request& request) {
   if (request.script == nullptr) return request.words.append_to(out);
-  // The first request on a connection sends the whole script: one sent again after NOSCRIPT would be overtaken by later
-  // requests.
+  // A script is sent whole at its first use on a connection: if it had to be sent again after NOSCRIPT, later requests
+  // would overtake it.
   if (introduced_.insert(request.script).second) request.whole_script = true;
   if (request.whole_script) {
     request.words.append_to(out, {"EVAL", request.script->text});
