@@ -88,7 +88,7 @@ class Completion {
     return shown();
   }
 
-  // The values begin after `start` in the current word.
+  // The values stand behind `start` in the current word.
   std::string values_of(const CLI::Option& option, const std::string& start) {
     const std::string type = option.get_type_name();
     if (type == "FILE" || option.get_option_text() == "OLD NEW") return "files\n";

@@ -42,7 +42,7 @@ Kept keep(const Held& held, TimePoint until, SignalQueue& signals, int other, in
   for (bool other_ready = false, leash_ready = false;;) {
     while (const std::optional<int> signal = signals.next()) {
       if (SignalQueue::ends(*signal)) return {.reason = Kept::signal, .by = *signal};
-      if (*signal == SIGTSTP) (void)signals.stop_job();  // if it cannot stop, TSTP has no effect, as usual
+      if (*signal == SIGTSTP) (void)signals.stop_job();  // where it cannot stop, TSTP has no effect, as usual
     }
     if (lost.stop_requested()) return {.reason = Kept::lost};
     if (LeaseClock::now() >= until) return {.reason = Kept::until};

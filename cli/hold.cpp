@@ -40,7 +40,7 @@ Kept::Reason keep_until_the_end(const Held& held, Session& session, const Leash&
   return keep(held, TimePoint::max(), session.signals, -1, leash.ended_fd()).reason;
 }
 
-// Returns whether it was still held. Throws Error.
+// Whether it had still been held. Throws Error.
 bool release(Held& held, const Session& session) {
   std::error_code ec;
   const bool ours = held.release(ec);

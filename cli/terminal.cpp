@@ -15,7 +15,7 @@ bool Terminal::interactive() const noexcept {
   return ours() && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
 }
 
-// If the terminal was hung up meanwhile, there is nothing to hand over.
+// The terminal may have been hung up meanwhile; then there is nothing to hand over.
 void Terminal::give_to(pid_t group) const noexcept {
   if (fd_) (void)::tcsetpgrp(fd_.get(), group);
 }

@@ -1,4 +1,4 @@
-// A job that only one machine runs at a time, with a time limit for the wait for the lock and the work together.
+// A job that only one machine runs at a time, with a time limit for all of it: the wait for the lock and the work.
 //
 //   asio_job [URL]
 #include <asio/awaitable.hpp>

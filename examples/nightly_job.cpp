@@ -22,7 +22,7 @@ namespace {
 // again; so the lock is kept for longer than clocks may differ. Minutes, outside an example.
 constexpr auto hold_at_least = 200ms;
 
-// Waits until the time, or until the lease is lost.
+// Waits for the time to come, or for the lease to be lost.
 void wait_until(std::chrono::steady_clock::time_point time, const std::stop_token& lost) {
   std::mutex mutex;
   std::condition_variable_any nothing;

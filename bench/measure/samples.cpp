@@ -27,7 +27,7 @@ double Samples::percentile(double share) const {
   if (values_.empty()) return 0;
   sort();
   const auto count = static_cast<double>(values_.size());
-  // Rounding errors may put the product a little above a whole number.
+  // The product of a share and a count may come out a little above the whole number that it is.
   const double rank = std::ceil(share * count * (1 - 1e-12));
   return microseconds(values_[static_cast<std::size_t>(std::clamp(rank, 1.0, count)) - 1]);
 }
@@ -48,7 +48,7 @@ std::vector<CdfPoint> Samples::cdf(std::size_t points) const {
     for (std::size_t rank = points == 1 ? count : 1; rank <= count; ++rank) add_rank(rank);
     return result;
   }
-  // The share of slower samples falls by a constant factor from point to point, from all samples to the slowest one.
+  // The share of slower samples falls by the same factor from point to point, from all of them to the slowest one.
   for (std::size_t i = 0; i + 1 < points; ++i) {
     const double slower = std::pow(total, -static_cast<double>(i) / static_cast<double>(points - 1));
     add_rank(std::clamp(static_cast<std::size_t>(std::llround(total * (1 - slower))), std::size_t{1}, count));

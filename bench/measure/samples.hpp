@@ -1,4 +1,4 @@
-// Durations, all kept, and their exact percentiles.
+// Durations, all of them kept, and their exact percentiles.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ class Samples {
   [[nodiscard]] double percentile(double share) const;
   [[nodiscard]] double longest() const { return percentile(1); }
 
-  // The distribution, in at most that many points, each of which is a sample; denser towards the slow end.
+  // The distribution, in at most that many points, which are samples; closer together towards the slow end.
   [[nodiscard]] std::vector<CdfPoint> cdf(std::size_t points) const;
 
  private:

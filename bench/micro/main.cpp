@@ -1,4 +1,4 @@
-// Benchmarks of the core and of the embedded backends. Takes Google Benchmark's flags, and URLs of services to measure
+// Benchmarks of the core and of the embedded backends; takes Google Benchmark's flags, and URLs of services to measure
 // as well.
 #include <algorithm>
 #include <memory>
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   for (const std::string url : std::span(urls, argv + argc)) register_client(url.substr(0, url.find(':')), url);
 
   benchmark::RunSpecifiedBenchmarks();
-  // The registered benchmarks own clients, which must be destroyed before main() ends.
+  // The registered benchmarks own clients, which are to be gone before main() ends.
   benchmark::ClearRegisteredBenchmarks();
   benchmark::Shutdown();
   return 0;

@@ -15,7 +15,7 @@ namespace {
 
 using Line = std::vector<std::string>;
 
-// The first column is left-aligned, all others right-aligned.
+// The first column is aligned to the left, all others to the right.
 std::string aligned(const std::vector<Line>& lines) {
   std::vector<std::size_t> widths;
   for (const Line& line : lines) {
@@ -34,7 +34,7 @@ std::string aligned(const std::vector<Line>& lines) {
   return result;
 }
 
-// A column's name has two lines: "hand-off, 2 waiters". Cells have space for a mark if one of them has a budget.
+// A name of a column is two lines: "hand-off, 2 waiters". Cells have room for a mark if one of them has a budget.
 std::string table_text(const Table& table, const std::string& title) {
   if (table.rows.empty()) return {};
   const auto any_cell = [&](const auto& matches) {

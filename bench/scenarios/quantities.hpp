@@ -1,4 +1,4 @@
-// How each figure is computed from a round.
+// How each figure is made of a round.
 #pragma once
 
 #include <chrono>

@@ -40,7 +40,7 @@ class MemoryTarget final : public ServiceTarget {
 
 constexpr std::size_t record_size = 512;  // as long as dlock's
 
-// A lock by hand on a file, as dlock needs it: the holder checks that the file still has that name, reads the last
+// A lock by hand on a file, as dlock needs it: the holder checks that it is still the file of that name, reads the last
 // token, and writes the next one.
 class FileFloor final : public Floor {
  public:

@@ -73,7 +73,7 @@ class QueueBackend final : public dlock::Backend {
   Session session_;
 };
 
-// For queue://127.0.0.1:7000. Addresses only, because looking up a name would block.
+// For queue://127.0.0.1:7000. Addresses only: to look up a name would block.
 inline std::unique_ptr<dlock::Backend> make_queue_backend(dlock::BackendHost& host,
                                                           const dlock::BackendConfig& config) {
   config.url.require_no_parameters();

@@ -16,7 +16,7 @@ namespace dlock::test {
 namespace {
 
 constexpr int start_attempts = 10;
-constexpr int ended_by_request = 128 + SIGTERM;  // as Java and etcd report it
+constexpr int ended_by_request = 128 + SIGTERM;  // as Java and etcd say it
 constexpr std::chrono::milliseconds between_questions{10};
 // A frozen server accepts connections, but does not answer.
 constexpr timeval answer_limit{.tv_sec = 0, .tv_usec = 500'000};

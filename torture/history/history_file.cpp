@@ -37,7 +37,7 @@ std::vector<Event> read_history(const std::filesystem::path& file) {
   std::vector<Event> events;
   std::string line;
   for (std::size_t number = 1; std::getline(in, line); ++number) {
-    if (in.eof()) break;  // incomplete: it has no end of line
+    if (in.eof()) break;  // torn: the line has no end
     std::string why;
     auto event = parse_line(line, why);
     if (!event) throw std::runtime_error(file.string() + ", line " + std::to_string(number) + ": " + why);

@@ -1,4 +1,4 @@
-// How long to wait for something that must happen before it counts as a hang.
+// How long to wait for something that must happen before that is called a hang.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// A directory that is removed with its content at the end of the scope.
+// A directory that is removed, with all that is in it, when it goes out of scope.
 #pragma once
 
 #include <stdlib.h>

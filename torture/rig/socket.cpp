@@ -65,7 +65,7 @@ void send_at_once(int fd) {
   require(::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)), "TCP_NODELAY");
 }
 
-// A socket and the result of connect().
+// A socket and what connect() answered.
 struct Attempt {
   UniqueFd fd;
   int error;
