@@ -13,11 +13,11 @@ struct Plan {
   std::vector<std::string> urls;       // empty: usual_urls()
   std::vector<std::string> scenarios;  // names of figures.hpp; empty: all
   bool quick = false;
-  // An open loop: acquires arrive at this rate, a second, whether or not earlier ones have been answered, and their
-  // time counts from when they should have started. Absent: each caller starts the next when the last one has ended.
+  // An open loop: acquires arrive at this rate per second, even while earlier ones are unanswered, and their time
+  // counts from when they were due. nullopt: each caller starts the next one when the last has ended.
   std::optional<double> rate;
-  std::string command;        // the command line that makes this plan, for people to repeat it
-  std::string dlock_program;  // that the recovery scenario starts holders with: "PROGRAM hold ..."
+  std::string command;        // the command line that makes this plan, for repeating it
+  std::string dlock_program;  // starts the holders of the recovery scenario: "PROGRAM hold ..."
 
   // For every measurement:
   int repeats = 5;
@@ -32,8 +32,8 @@ struct Plan {
   std::size_t held = 1000;  // names, by one client
 };
 
-// Numbers for a run of less than forty minutes over all services that scripts/bench starts, and for one of less than
-// three.
+// Sizes for a run of less than forty minutes over all services that scripts/bench starts, and for one of less than
+// three minutes.
 [[nodiscard]] Plan full_plan();
 [[nodiscard]] Plan quick_plan();
 

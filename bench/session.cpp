@@ -24,7 +24,7 @@ using std::chrono::nanoseconds;
 
 constexpr std::chrono::seconds reach_limit{5};
 
-// For messages about a URL that may be wrong.
+// For messages about a URL that may be invalid.
 std::string url_for_people(const std::string& url) {
   try {
     return Url::parse(url).redacted();
@@ -42,7 +42,7 @@ std::string now_in_utc() {
                      parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
-// How long the rest will take, judged by how long the steps so far took.
+// Estimates the remaining time from the steps so far.
 class Forecast {
  public:
   void expect(nanoseconds more) { expected_ += more; }
@@ -98,13 +98,13 @@ class Run {
     }
   }
   void add(std::unique_ptr<Target> target) {
-    // Two services of one kind.
+    // Two services of the same kind.
     const auto taken = [this](const std::string& label) {
       return std::any_of(work_.begin(), work_.end(), [&](const Work& each) { return each.target->label() == label; });
     };
     const std::string label = target->label();
     for (int number = 2; taken(target->label()); ++number) target->set_label(fmt::format("{} ({})", label, number));
-    // It is there before its steps are made: if that fails, it is cleaned up all the same.
+    // Added before its steps are made, so that it is cleaned up even if that fails.
     Work& work = work_.emplace_back(Work{.target = std::move(target), .steps = {}});
     report_.services.push_back(work.target->info());
     work.steps = steps_of(*work.target, plan_);

@@ -12,7 +12,7 @@
 
 namespace dlock::bench {
 
-// Told how far it is. Called on the thread that runs the plan.
+// Notified of the progress, on the thread that runs the plan.
 class Progress {
  public:
   virtual ~Progress() = default;
@@ -25,9 +25,8 @@ class Progress {
 // All scenarios, in the order in which they are carried out.
 [[nodiscard]] std::vector<std::string> scenario_names();
 
-// A URL that is wrong, a service that cannot be reached and a measurement that fails are problems in the report, and
-// the rest goes on. When a stop is requested, returns what was measured until then. Removes what it left in the
-// services.
+// An invalid URL, an unreachable service and a failed measurement are problems in the report, and the rest continues.
+// After a stop request, returns what was measured until then. Removes what it left in the services.
 [[nodiscard]] Report run_benchmarks(const Plan& plan, Progress& progress, const std::stop_token& stop);
 
 }  // namespace dlock::bench

@@ -17,24 +17,24 @@ namespace dlock::cli {
 
 struct Account {
   enum class Result {
-    ran,          // the command ran under the lock until it ended; of hold: the lock was held until it was to be freed
+    ran,          // the command ran under the lock until it ended; hold: the lock was held as long as requested
     conflict,     // another client held the lock
     interrupted,  // a signal ended the wait
     lost,         // the lock was lost while it was in use
-    failed        // the service was out of reach, the command could not be run, or dlock failed
+    failed        // the service was unreachable, the command could not be run, or dlock failed
   };
 
   Result result = Result::failed;
   int status = 0;                                     // that dlock exits with
   std::optional<int> command_status = {};             // of a command that was started
   std::vector<std::uint64_t> tokens = {};             // in the order of the names; empty: never held
-  std::chrono::nanoseconds waited = {};               // until the lock was granted, or the wait was over
+  std::chrono::nanoseconds waited = {};               // until the lock was granted, or the wait ended
   std::optional<std::chrono::nanoseconds> held = {};  // from the grant until it was freed, or known to be lost
   std::string reason = {};                            // why the result is not `ran`
 
-  // Fills in how it ended.
+  // Enters the result.
   void conclude(Result how, int with_status, std::string why = {});
-  // It ended by this exception.
+  // Enters a failure by this exception.
   void fail(const std::exception& error);
 };
 

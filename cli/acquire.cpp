@@ -23,7 +23,7 @@ namespace dlock::cli {
 
 namespace {
 
-// After this long, dlock says for whom it waits, and in the end for how long it did.
+// After this long, dlock reports what it waits for, and at the end how long it waited.
 constexpr std::chrono::milliseconds patience{1000};
 
 template <class L>
@@ -32,7 +32,7 @@ std::optional<Held> as_held(std::optional<L> lease) {
   return Held(std::move(*lease));
 }
 
-// Blocks. nullopt: somebody else held it. Throws Error.
+// Blocks. nullopt: another client held it. Throws Error.
 std::optional<Held> take(const Client& client, const Arguments& arguments, const AcquireOptions& options) {
   const std::string& name = arguments.names.front();
   switch (arguments.kind) {
@@ -53,7 +53,7 @@ std::optional<Held> take(const Client& client, const Arguments& arguments, const
       options.wait, {.value = arguments.value, .lease = options.lease, .cancel = options.cancel}));
 }
 
-// Why it was not to be had; `them` are the names.
+// Why it was not acquired; `them`: the names.
 std::string obstacle(const Arguments& arguments, const std::string& them) {
   if (arguments.kind == LockKind::semaphore) {
     return fmt::format("all {} permits of {} are taken, or others wait for one", arguments.permits, them);
@@ -63,13 +63,13 @@ std::string obstacle(const Arguments& arguments, const std::string& them) {
   return fmt::format("another client holds {}{}", arguments.names.size() > 1 ? "one of " : "", them);
 }
 
-// An acquire, until it has ended one way or the other.
+// An acquire, until it has ended.
 class Wait {
  public:
   Wait(Session& session, Account& account) : session_(session), account_(account) {
     const AcquireOptions options{
         .wait = session.arguments.wait, .lease = session.arguments.lease, .cancel = stop_.get_token()};
-    // On a thread of its own: the blocking form is the one that says in words what went wrong.
+    // In its own thread: only the blocking form throws Error with a text.
     attempt_ = std::async(std::launch::async, [this, options] {
       struct Notifier {
         const Event& event;
@@ -84,11 +84,11 @@ class Wait {
 
   std::optional<Held> run(int leash) {
     const Arguments& arguments = session_.arguments;
-    // A service that is not behind a network is always reached.
+    // A service without a network is always reachable.
     if (session_.client.capabilities().scope == Scope::network) {
       impatience_.set(saturating_add(began_, arguments.connect_wait.value()));
     }
-    // A try does not wait, even if the service takes its time to answer it.
+    // A try does not wait, even if the service answers slowly.
     bool explain = !arguments.quiet && arguments.wait != Duration();
     const bool explains = explain;
     for (;;) {
@@ -129,7 +129,7 @@ class Wait {
     stop_.request_stop();
   }
 
-  // The service was to be reached by now.
+  // The service was not reached in time.
   void lose_patience() {
     impatience_.set(TimePoint::max());
     impatience_.clear();
@@ -140,7 +140,7 @@ class Wait {
   std::optional<Held> conclude() {
     try {
       std::optional<Held> held = attempt_.get();
-      if (held && !signal_) return held;  // else granted in the same moment; given back here
+      if (held && !signal_) return held;  // otherwise it was granted in the same moment; released here
     } catch (const Error& error) {
       if ((!signal_ && !unreached_) || error.code() != errc::cancelled) throw;
       if (!signal_) return unreached();
@@ -186,8 +186,8 @@ class Wait {
   Account& account_;
   const TimePoint began_ = LeaseClock::now();
   Alarm impatience_;
-  std::optional<int> signal_;  // that has cancelled it
-  bool unreached_ = false;     // no answer of the service came in time, which has cancelled it
+  std::optional<int> signal_;  // the signal that cancelled it
+  bool unreached_ = false;     // cancelled, because the service did not answer in time
   std::stop_source stop_;
   const Event done_;
   std::future<std::optional<Held>> attempt_;  // its end waits for the thread
@@ -202,7 +202,7 @@ std::optional<Held> acquire(Session& session, Account& account, int leash) {
     say(fmt::format("asking for {} at {}", quoted(session.arguments.names), session.client.url()));
   }
   std::optional<Held> held = Wait(session, account).run(leash);
-  flush_messages();  // what was said about the wait comes before what the command says
+  flush_messages();  // messages about the wait come before the command's output
   if (!held) return held;
   account.tokens = held->tokens();
   held->measure(account.held.emplace());

@@ -32,7 +32,7 @@ class HelpFormatter : public CLI::Formatter {
   }
 
  protected:
-  // CLI11 does not know that there is a command after "--", nor that options go behind the command.
+  // CLI11 knows neither of a command after "--", nor that options go after the subcommand.
   std::string make_usage(const CLI::App* app, std::string /*name*/) const override {
     const std::string& verb = app->get_name();
     if (!app->get_subcommands({}).empty()) return fmt::format("Usage: {} COMMAND [OPTIONS] ...\n", verb);
@@ -45,7 +45,7 @@ class HelpFormatter : public CLI::Formatter {
     if (!option->get_option_text().empty()) return " " + option->get_option_text();
     return option->get_items_expected_max() == 0 ? "" : " " + option->get_type_name();
   }
-  // CLI11 leaves an empty paragraph in place of the options that are dlock's own.
+  // CLI11 would leave an empty paragraph in place of dlock's own options.
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
     return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, std::move(name), mode), "\n\n\n", "\n\n");
   }
@@ -64,7 +64,7 @@ bool read_number(std::string_view text, Number& number) {
   return error == std::errc() && read == end;
 }
 
-// The command that was given, or the application where it has none.
+// The subcommand that was given, or the application if there is none.
 const CLI::App& given_command(const CLI::App& app) {
   const auto commands = app.get_subcommands();
   return commands.empty() ? app : *commands.front();
@@ -121,7 +121,7 @@ const CLI::App* find_command(const CLI::App& app, std::string_view name) {
 
 namespace {
 
-// CLI11 takes "[a,b]" for two values, and "++" for the end of a command. Behind this character they are words.
+// CLI11 takes "[a,b]" for two values, and "++" for the end of a command. After this character they are plain words.
 constexpr char mask = '\x01';
 
 std::string masked(const std::string& word) {

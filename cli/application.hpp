@@ -1,4 +1,4 @@
-// Command lines by CLI11, with errors and help in dlock's words. For dlock, dlock-bench and dlock-torture.
+// Command lines by CLI11, with dlock's own errors and help. For dlock, dlock-bench and dlock-torture.
 #pragma once
 
 #include <dlock/spi/url.hpp>
@@ -21,20 +21,20 @@ void set_up(CLI::App& app);
 // "dlock run": the words that start this application, or this command of an application.
 [[nodiscard]] std::string words_for(const CLI::App& app);
 
-// nullptr where it has no such command.
+// nullptr: there is no such command.
 [[nodiscard]] const CLI::App* find_command(const CLI::App& app, std::string_view name);
 
-// Reads the words into the places that the options name. Returns what --help or --version prints, where it is among
-// them. Throws UsageError, which names the option, and shows no other word: each may be a password.
+// Parses the words into the variables of the options. Returns the text that --help or --version prints, if given.
+// Throws UsageError, which names the option, but shows no other word: each may be a password.
 [[nodiscard]] std::optional<std::string> parse(CLI::App& app, const std::vector<std::string>& words);
 
 // "--url" of "--url=redis://...", "-u" of "-uredis://...": without what follows, which may be a password.
 [[nodiscard]] std::string option_in(std::string_view word);
 
-// The text with every word of the command line that is or contains a URL cut down to its scheme.
+// The text, with every word of the command line that contains a URL reduced to the URL's scheme.
 [[nodiscard]] std::string without_urls(std::string text, const std::vector<std::string>& words);
 
-// The decimal number, where the text is one.
+// nullopt: the text is not a decimal number.
 [[nodiscard]] std::optional<std::int64_t> whole_number(std::string_view text) noexcept;
 
 // Checks for CLI::Option::check(). A check of words has them as its name, space-separated, for completion.

@@ -13,7 +13,7 @@ namespace dlock::cli {
 
 namespace {
 
-// The words before "--" belong to dlock, the others to the command: they are never looked at.
+// The words before "--" belong to dlock; the others belong to the command, and dlock does not read them.
 struct SplitWords {
   std::vector<std::string> own;
   std::optional<std::string> name;  // given as "-- NAME -- COMMAND", for names that begin with "-"

@@ -22,7 +22,7 @@ void Bookkeeping::enter(const Account& account) {
     say(std::string("warning: the metrics were not written: ") + error.what());
   }
   if (!json_) return;
-  flush_messages();  // it is the last that dlock writes, also where it goes to standard error
+  flush_messages();  // the account is dlock's last output, even if it goes to standard error
   try {
     json_->write(json_line(to_json(account, arguments_.names, arguments_.kind)));
   } catch (const std::exception& error) {

@@ -1,4 +1,4 @@
-// Where the account of what dlock did goes beside its messages: --json and --metrics.
+// Writes the account of what dlock did: --json and --metrics.
 #pragma once
 
 #include <exception>
@@ -13,11 +13,11 @@ namespace dlock::cli {
 
 class Bookkeeping {
  public:
-  // That the files can be written is found out here, before anything is locked. Throws UsageError.
+  // Checks that the files can be written, before any lock is acquired. Throws UsageError.
   explicit Bookkeeping(const Arguments& arguments);
 
-  // Does the work, which fills in the account and holds nothing when it ends, and enters the account; also if the work
-  // throws. What cannot be written is said, and changes no exit status: the command has run.
+  // Calls `work`, which fills in the account and holds nothing when it ends, and writes the account, even if `work`
+  // throws. A failed write is reported, but changes no exit status: the command has run.
   template <class Work>
   Account keep(const Work& work) {
     Account account;

@@ -23,15 +23,15 @@ std::uint64_t pid_number() noexcept {
   return static_cast<std::uint64_t>(::getpid());
 }
 
-// The number of this process that no later process has; 0: the kernel gives none. Async-signal-safe.
+// The inode of this process's pidfd, which no later process has; 0: the kernel has none. Async-signal-safe.
 std::uint64_t pidfd_number() noexcept {
   const UniqueFd fd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
   struct stat status {};
   return fd && ::fstat(fd.get(), &status) == 0 ? status.st_ino : 0;
 }
 
-// With these, a service manager says which process it started: sd_listen_fds(3) and sd_watchdog_enabled(3) do nothing
-// in any other one. So where they name dlock, the command has them with its own number.
+// With these, a service manager names the process that it started: in any other, sd_listen_fds(3) and
+// sd_watchdog_enabled(3) do nothing. So if they name dlock, the command gets them with its own number.
 struct NumberOfProcess {
   std::string_view variable;
   std::uint64_t (*number)() noexcept;
@@ -42,7 +42,7 @@ constexpr NumberOfProcess numbers_of_process[] = {{"LISTEN_PID", pid_number},
                                                   {"SYSTEMD_EXEC_PID", pid_number}};
 constexpr std::size_t longest_number = std::numeric_limits<std::uint64_t>::digits10 + 1;
 
-// A place in the environment that the process of the command fills in.
+// A place in the environment that the command's process fills in.
 struct Blank {
   char* text;  // longest_number bytes, and a zero
   std::uint64_t (*number)() noexcept;
@@ -92,7 +92,7 @@ struct Start {
   char* const* environment;
   const std::vector<Blank>& blanks;
   const Inherited& inherited;
-  int terminal;  // to be taken; -1: not
+  int terminal;  // to hand over; -1: none
   int go;
   int go_write;
   int status;
@@ -100,10 +100,10 @@ struct Start {
 
 // dlock has other threads, so between fork and exec only async-signal-safe calls are made.
 [[noreturn]] void become_command(const Start& start) noexcept {
-  (void)::close(start.go_write);  // else it would never see dlock's end closed
-  (void)::setpgid(0, 0);          // its parent does the same; whoever is first
+  (void)::close(start.go_write);  // otherwise it would not see dlock's end closed
+  (void)::setpgid(0, 0);          // its parent does the same; the first one counts
   char word = 0;
-  if (read_some(start.go, &word, 1) != 1) ::_exit(128 + SIGKILL);  // dlock died or thought better of it
+  if (read_some(start.go, &word, 1) != 1) ::_exit(128 + SIGKILL);  // dlock died, or changed its mind
   if (start.terminal >= 0) (void)::tcsetpgrp(start.terminal, ::getpid());
   start.inherited.restore();
   for (const Blank& blank : start.blanks) {
@@ -111,7 +111,7 @@ struct Start {
   }
   ::execvpe(start.arguments[0], start.arguments, start.environment);
   const int error = errno;
-  (void)!::write(start.status, &error, sizeof error);  // if dlock is gone, nobody wants to know
+  (void)!::write(start.status, &error, sizeof error);  // if dlock is gone, nothing reads it
   ::_exit(127);
 }
 
@@ -119,7 +119,7 @@ struct Start {
 std::vector<UniqueFd> copies_of_own_files(const Inherited& inherited) {
   std::vector<UniqueFd> copies;
   for (const int fd : inherited.opened_since()) {
-    UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));  // it may have been closed by another thread meanwhile
+    UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));  // another thread may have closed it meanwhile
     struct stat status {};
     if (copy && ::fstat(copy.get(), &status) == 0 && S_ISREG(status.st_mode)) copies.push_back(std::move(copy));
   }

@@ -25,10 +25,10 @@ struct Command {
 
 class Child {
  public:
-  // Makes the process, which waits. Throws std::system_error when the system refuses another process.
+  // Creates the process, which waits. Throws std::system_error if the system refuses another process.
   Child(const Command& command, const Inherited& inherited, const Terminal& terminal);
 
-  // Lets it go ahead and become the command.
+  // Lets the process exec the command.
   void go();
 
   // Readable when the command was started or could not be.
@@ -38,29 +38,29 @@ class Child {
 
   // The process id, and the id of its group.
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
-  // Its parent, which tells what becomes of it.
+  // Its parent, which reports its state.
   [[nodiscard]] Reaper& reaper() noexcept { return *reaper_; }
 
-  // Call when the end of the command was found: its process id may soon be somebody else's.
+  // Call when the end of the command was reported: its process id may soon be reused.
   void ended() noexcept;
-  // Call when the reaper was killed, which kills the command. What else the command had started is below dlock now,
-  // where `guardian` (0: none) does not belong to it. If dlock was started with child processes, theirs are there, too,
-  // and of the command's only its group is known from now on.
+  // Call when the reaper was killed, which kills the command. Its other processes are below dlock now, unlike
+  // `guardian` (0: none). If dlock was started with child processes, theirs are there, too; then only the command's
+  // group is known from now on.
   void reaper_was_killed(const Inherited& inherited, pid_t guardian) noexcept;
 
-  // dlock has another guardian.
+  // dlock has a new guardian.
   void set_guardian(pid_t guardian) noexcept;
 
   // All processes of the command, whatever group they are in.
   [[nodiscard]] const ProcessTree& tree() const noexcept { return tree_; }
-  // The group that may be signalled as a whole; 0: none, its members are found in the tree.
+  // The group that may be signalled as a whole; 0: none, its members are in the tree.
   [[nodiscard]] const ProcessGroup& group() const noexcept { return group_; }
 
-  // Sends a signal to the whole group, if there is still somebody in it.
+  // Sends a signal to the whole group, if it has members.
   void signal(int signal) const noexcept;
   // Sends signals to all processes of the command: those of the group, and those that have left it.
   void signal_all(std::initializer_list<int> signals) const noexcept;
-  // Whether any process of the command is left. Needed only when the reaper was killed; otherwise it tells.
+  // Whether any process of the command is left. Needed only if the reaper was killed; otherwise it reports that.
   [[nodiscard]] bool anything_left() const noexcept;
 
  private:

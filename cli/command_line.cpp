@@ -42,14 +42,14 @@ CommandLine::CommandLine() {
   add_questions();
   add_questions_about_the_service();
   for (const auto& [name, description] : other_programs) {
-    app.add_subcommand(name, description)->group("Commands");  // for help; their words are never read here
+    app.add_subcommand(name, description)->group("Commands");  // for help only; their words are not parsed here
   }
 }
 
 void CommandLine::add_takers() {
   CLI::App* run = add_verb(Verb::run, "run", "Run a command while holding a lock, or several");
   add_names(run, "The lock's name; several: all of these locks, or none", true);
-  run->get_option("NAME")->required(false);  // one that is missing may have been taken for the value of --json
+  run->get_option("NAME")->required(false);  // a missing name may have become the value of --json
   add_kinds(run);
   add_acquire_options(run);
   add_time(*run, "--hold-at-least", arguments.hold_at_least,
@@ -176,7 +176,7 @@ void CommandLine::add_kind(CLI::App* verb) {
       ->check(kind_check());
 }
 
-// A try, and a wait that ends, need no limit for reaching the service.
+// A try, and a wait with an end, need no limit for reaching the service.
 void CommandLine::add_acquire_options(CLI::App* verb) {
   CLI::Option* wait = add_time(*verb, "--wait", arguments.wait, "Wait at most this time (default forever)");
   add_time(*verb, "--connect-wait", connect_wait,

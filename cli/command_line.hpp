@@ -14,7 +14,7 @@
 
 namespace dlock::cli {
 
-// The CLI11 application and the places that it fills.
+// The CLI11 application and the variables that it fills.
 class CommandLine {
  public:
   CommandLine();
@@ -25,7 +25,7 @@ class CommandLine {
   std::vector<std::pair<CLI::App*, Verb>> verbs;
   Arguments arguments;
   std::optional<Duration> connect_wait;
-  std::string kind_option;  // the one of --shared, --exclusive and --permits that was given
+  std::string kind_option;  // which of --shared, --exclusive and --permits was given
 
  private:
   CLI::App* add_verb(Verb verb, const char* name, const char* description);

@@ -1,4 +1,4 @@
-// dlock complete: asked by the shells.
+// dlock complete: called by shells.
 #include <exception>
 
 #include <dlock/client.hpp>
@@ -15,7 +15,7 @@ namespace dlock::cli {
 
 namespace {
 
-// None where the service cannot be asked: a shell has no place for the reason.
+// None if the service is unreachable: a shell cannot show the reason.
 std::vector<std::string> lock_names(const std::string& url, const std::string& kind) {
   std::vector<std::string> names;
   try {

@@ -1,5 +1,5 @@
-// The words that a shell offers behind a word of dlock's command line. The scripts for bash, fish and zsh ask for it by
-// "dlock complete -- WORD...", so that options and commands stand in one place only.
+// Completes a command line of dlock. The scripts for bash, fish and zsh call "dlock complete -- WORD...", so that
+// options and commands are defined in one place.
 #pragma once
 
 #include <functional>
@@ -17,9 +17,9 @@ namespace dlock::cli {
 // The names of locks of that kind ("" for plain ones) at that URL ("" for the default one).
 using LockNames = std::function<std::vector<std::string>(const std::string& url, const std::string& kind)>;
 
-// The words stand behind "dlock"; the last one is being completed, and may be empty. The answer's first line says what
-// is offered: "words", then each on a line with its description behind a tab; "files", "directories" and "processes" of
-// the shell's own; "command": what the shell offers for the words behind "--".
+// words: those after "dlock"; the last one is being completed, and may be empty. The answer's first line is the kind:
+// "words", then one a line, with its description after a tab; "files", "directories" and "processes" from the shell
+// itself; "command": what the shell offers for the words after "--".
 [[nodiscard]] std::string completion(const CLI::App& app, const std::vector<std::string>& words,
                                      const LockNames& names);
 
@@ -27,8 +27,8 @@ using LockNames = std::function<std::vector<std::string>(const std::string& url,
 [[nodiscard]] int print_completion(const CLI::App& app, const std::vector<std::string>& words,
                                    const LockNames& names = {});
 
-// For a program without lock names: answers a shell, --help and --version, and returns the exit status; otherwise reads
-// the words into the places that the options name, and returns nothing. Throws UsageError.
+// For a program without lock names: answers a shell, --help and --version, and returns the exit status; otherwise
+// parses the words into the variables of the options, and returns nullopt. Throws UsageError.
 [[nodiscard]] std::optional<int> answer_or_parse(CLI::App& app, const std::vector<std::string>& words);
 
 }  // namespace dlock::cli

@@ -28,7 +28,7 @@ struct Order {
 };
 static_assert(sizeof(Order) <= PIPE_BUF);
 
-// How often, and how long apart, the guardian looks for processes that it has not killed yet.
+// The guardian's rounds of killing processes that are left, and the pause between them.
 constexpr int kill_rounds = 200;
 constexpr int kill_round_ms = 10;
 
@@ -42,7 +42,7 @@ void arm(int timer, std::int64_t deadline_ns) noexcept {
   (void)::timerfd_settime(timer, TFD_TIMER_ABSTIME, &spec, nullptr);  // fails only for a wrong descriptor or value
 }
 
-// A process that is just being forked, or is losing its parent, is found in the next round.
+// The next round finds a process that is just being forked, or losing its parent.
 void kill_all(const Order& order) noexcept {
   signal_group(order.group, SIGKILL);
   int found_nobody = 0;
@@ -72,7 +72,7 @@ void kill_all(const Order& order) noexcept {
   }
 }
 
-// The descriptors of the guardian; dlock's own are all above these, see Inherited.
+// The guardian's descriptors; dlock's own are all above these, see Inherited.
 constexpr int orders_fd = 0;
 constexpr int timer_fd = 1;
 constexpr int ready_fd = 2;
@@ -82,14 +82,14 @@ constexpr int ready_fd = 2;
   ::sigfillset(&all);
   (void)::sigprocmask(SIG_SETMASK, &all, nullptr);
   (void)::setsid();
-  // Another name than dlock's, so that "pkill -9 dlock" does not take both at once.
+  // A different name than dlock's, so that "pkill -9 dlock" does not kill both.
   (void)::prctl(PR_SET_NAME, "lock-guard");
-  (void)!::chdir("/");  // must not keep a file system busy; if it does, no harm to the lock
+  (void)!::chdir("/");  // so as not to keep a file system busy; the lock does not need it
   const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
   if (timer < 0 || ::dup2(orders, orders_fd) < 0 || ::dup2(timer, timer_fd) < 0 || ::dup2(ready, ready_fd) < 0) {
     ::_exit(1);
   }
-  // Nothing of dlock's or the caller's stays open: a pipe that the caller waits on, a lock.
+  // Closes what dlock or the caller had open: a pipe that the caller waits on, a lock.
   close_from(ready_fd + 1);
   if (::write(ready_fd, "r", 1) != 1) ::_exit(1);
   (void)::close(ready_fd);
@@ -119,8 +119,8 @@ Guardian::~Guardian() {
 bool Guardian::watch(const ProcessGroup& group, const ProcessTree& tree, TimePoint deadline) noexcept {
   const Order order{.deadline_ns = deadline.time_since_epoch().count(), .group = group, .tree = tree};
   if (::write(orders_.get(), &order, sizeof order) == sizeof order) return true;
-  // It was stopped for so long that the pipe is full. Continued, it would obey the last order that it finds, whose
-  // deadline has passed; a new one knows better.
+  // It was stopped for so long that the pipe is full. If continued, it would obey the last order in it, whose deadline
+  // has passed; so it is replaced.
   if (errno == EAGAIN && pid_ > 0) (void)::kill(pid_, SIGKILL);
   return false;
 }

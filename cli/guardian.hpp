@@ -1,13 +1,13 @@
-// The guardian: a tiny process beside dlock that makes sure that the command does not outlive its lock. It kills all
-// processes of the command
-//   - at once when dlock is gone without having said goodbye (kill -9, a crash): then nobody renews the lock, and some
+// The guardian: a tiny process that makes sure that the command does not outlive its lock. It kills all processes of
+// the command:
+//   - at once if dlock disappears without dismissing it (kill -9, a crash): then nothing renews the lock, and some
 //     services have freed it already;
 //   - when the lock's deadline has passed and dlock did not extend it (dlock was stopped or starved).
-// The reaper (reaper.hpp) does the former as well. The guardian is there when the reaper is killed together with dlock,
-// for the command's process group, which is all that can be found then; and when the reaper is stopped.
+// The reaper (reaper.hpp) does the former as well. The guardian is for the cases that the reaper is stopped, or is
+// killed together with dlock: then only the command's process group can be found.
 //
-// It is forked before dlock opens anything, holds nothing but its end of a pipe, and lives in a session of its own, so
-// that no signal meant for dlock's group or terminal reaches it.
+// It is forked before dlock opens anything, keeps only its end of a pipe, and has its own session, so that no
+// signal meant for dlock's group or terminal reaches it.
 #pragma once
 
 #include <dlock/clock.hpp>
@@ -21,15 +21,15 @@ namespace dlock::cli {
 
 class Guardian {
  public:
-  // Returns when the guardian is in place. Throws std::system_error when the process cannot be made.
+  // Returns once the guardian is ready. Throws std::system_error when the process cannot be made.
   Guardian();
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
-  // Dismisses the guardian without harm to the command.
+  // Dismisses the guardian, which does nothing to the command.
   ~Guardian();
 
-  // Guards this process group and this tree until the deadline; max(): no deadline. Returns whether the
-  // guardian is there to hear; one that has not read what it was told for very long is killed.
+  // Guards this process group and this tree until the deadline; max(): no deadline. Returns whether the guardian is
+  // alive; one that has not read its orders for very long is killed.
   bool watch(const ProcessGroup& group, const ProcessTree& tree, TimePoint deadline) noexcept;
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }

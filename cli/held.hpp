@@ -19,7 +19,7 @@
 
 namespace dlock::cli {
 
-// Writes how long it lived.
+// Writes its lifetime into `into` at its end.
 class Stopwatch {
  public:
   explicit Stopwatch(std::chrono::nanoseconds& into) : into_(into) {}
@@ -34,7 +34,7 @@ class Stopwatch {
   const TimePoint began_ = LeaseClock::now();
 };
 
-// The functions of Lease and MultiLease that commands need, which document them. Destruction releases.
+// The functions of Lease and MultiLease that commands need; documented there. Destruction releases.
 class Held {
  public:
   explicit Held(Lease lease) noexcept : leases_(std::move(lease)) {}
@@ -55,10 +55,10 @@ class Held {
 
   // Of each lock, in the order in which they were named.
   [[nodiscard]] std::vector<std::uint64_t> tokens() const;
-  // The lock that was lost, or that will be first if none is renewed.
+  // The lock that was lost, or the one that expires first if none is renewed.
   [[nodiscard]] std::string first_to_go() const;
 
-  // From now on measures for how long it is held. Writes that at its end.
+  // Measures from now until the locks are released, and writes that into `into`.
   void measure(std::chrono::nanoseconds& into) { holding_ = std::make_unique<Stopwatch>(into); }
   // When measure() was called.
   [[nodiscard]] TimePoint began() const noexcept { return holding_->began(); }
@@ -66,7 +66,7 @@ class Held {
  private:
   [[nodiscard]] std::vector<const Lease*> each() const;
 
-  std::unique_ptr<Stopwatch> holding_;  // ends when the leases have been released
+  std::unique_ptr<Stopwatch> holding_;  // destroyed once the leases have been released
   std::variant<Lease, MultiLease> leases_;
 };
 
@@ -75,8 +75,8 @@ struct Kept {
   int by = 0;  // the signal
 };
 
-// Holds it with nothing else to do. Returns when the time has come, at INT, TERM, HUP or QUIT, when the lease is lost,
-// or when one of the other two descriptors is readable (-1: none). Stops and continues with its job like any program.
+// Holds the lock until that time, until INT, TERM, HUP or QUIT, until the lease is lost, or until one of the two
+// descriptors is readable (-1: none). Stops and continues with its job like any program.
 [[nodiscard]] Kept keep(const Held& held, TimePoint until, SignalQueue& signals, int other = -1, int leash = -1);
 
 }  // namespace dlock::cli

@@ -19,7 +19,7 @@ namespace dlock::cli {
 
 namespace {
 
-// Where there is no /proc, descriptors are probed up to here.
+// Without /proc, descriptors are probed up to here.
 constexpr int highest_probed = 65536;
 
 std::vector<int> probe_descriptors() {
@@ -66,7 +66,7 @@ Inherited::Inherited() : descriptors_(open_descriptors()), had_children_(has_chi
 void Inherited::take_over_signals() {
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
-  check(::sigaction(SIGCHLD, &action, &chld_), "sigaction");  // ignored, it would throw away the command's status
+  check(::sigaction(SIGCHLD, &action, &chld_), "sigaction");  // if it were ignored, the command's status would be lost
   action.sa_handler = SIG_IGN;
   check(::sigaction(SIGPIPE, &action, &pipe_), "sigaction");
   const sigset_t mine = SignalQueue::signals();

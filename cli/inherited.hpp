@@ -1,4 +1,4 @@
-// What dlock itself was started with: descriptors, signal mask, signal dispositions. The command gets exactly that.
+// The state in which dlock was started: descriptors, signal mask, signal dispositions. The command gets exactly that.
 #pragma once
 
 #include <csignal>
@@ -8,16 +8,16 @@ namespace dlock::cli {
 
 class Inherited {
  public:
-  // Call first thing in main(), before anything is opened. Standard descriptors that were closed are filled with
-  // /dev/null, so that nothing dlock opens can be mistaken for standard input or output. A write beyond the limit of
-  // file sizes fails from now on, and does not end dlock by SIGXFSZ.
+  // Call first in main(), before anything is opened. Opens /dev/null as any standard descriptor that was closed, so
+  // that nothing that dlock opens is mistaken for standard input or output. From now on, a write beyond the limit of
+  // file sizes fails, and does not end dlock by SIGXFSZ.
   Inherited();
 
-  // Makes the signals that SignalQueue reads wait for it, in every thread started from now on, and gives SIGCHLD and
-  // SIGPIPE the dispositions that dlock needs. Call before the first thread is started.
+  // Blocks the signals that SignalQueue reads, in every thread started from now on, and gives SIGCHLD and SIGPIPE the
+  // dispositions that dlock needs. Call before the first thread is started.
   void take_over_signals();
 
-  // Whether the caller had this signal ignored (nohup, a background job of a script).
+  // Whether the caller ignored this signal (nohup, a background job of a script).
   [[nodiscard]] bool ignored(int signal) const noexcept;
 
   // The descriptors that are open now and were not passed on by the caller.
@@ -26,8 +26,8 @@ class Inherited {
   // Whether dlock was started with child processes: by a shell that had background jobs and called exec.
   [[nodiscard]] bool had_children() const noexcept { return had_children_; }
 
-  // In a child, between fork and exec: gives signals back as they were, and marks every descriptor that the caller did
-  // not open as close-on-exec. Async-signal-safe.
+  // In a child, between fork and exec: restores the signals, and marks every descriptor that the caller did not open as
+  // close-on-exec. Async-signal-safe.
   void restore() const noexcept;
 
  private:

@@ -21,7 +21,7 @@ void Interruption::watch(const std::stop_token& end) {
   while (!end.stop_requested()) {
     std::array fds{pollfd{.fd = signals_.fd(), .events = POLLIN, .revents = 0},
                    pollfd{.fd = over_.fd(), .events = POLLIN, .revents = 0}};
-    (void)::poll(fds.data(), fds.size(), -1);  // whatever ends it, the loop looks again
+    (void)::poll(fds.data(), fds.size(), -1);  // the loop checks, whatever ended it
     while (const std::optional<int> signal = signals_.next()) {
       if (!SignalQueue::ends(*signal)) continue;
       if (signal_ != 0) {

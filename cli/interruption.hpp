@@ -1,4 +1,4 @@
-// Lets a person end what takes long, and keep what is there so far.
+// Lets a user end a long task, and keep its results so far.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ class Interruption {
   ~Interruption();
 
   [[nodiscard]] std::stop_token stop() const { return source_.get_token(); }
-  // 0: none came.
+  // 0: no signal arrived.
   [[nodiscard]] int signal() const noexcept { return signal_.load(); }
 
  private:

@@ -9,7 +9,7 @@ namespace dlock::cli {
 std::string json_line(const Json& value) {
   const auto text = [&](bool ascii) { return value.dump(-1, ' ', ascii, Json::error_handler_t::replace); };
   std::string line = text(false);
-  // JSON has to escape what is below U+0020, but terminals obey more than that.
+  // JSON requires escapes only below U+0020, but terminals obey more control characters.
   if (printable(line) != line) line = text(true);
   return line + "\n";
 }

@@ -11,10 +11,10 @@ namespace dlock::cli {
 
 using Json = nlohmann::ordered_json;
 
-// One line. Text that is not UTF-8 has its stray bytes replaced.
+// In one line. Stray bytes that are not UTF-8 are replaced.
 [[nodiscard]] std::string json_line(const Json& value);
 
-// What was taken: name and token of one lock, null if it was not got; else names and tokens.
+// One lock: its name and token, null if it was not acquired. Several: names and tokens.
 [[nodiscard]] Json names_and_tokens(const std::vector<std::string>& names, const std::vector<std::uint64_t>& tokens);
 
 }  // namespace dlock::cli

@@ -1,4 +1,4 @@
-// dlock leader: who leads an election.
+// dlock leader: the leader of an election.
 #include <poll.h>
 
 #include <array>
@@ -29,7 +29,7 @@ namespace dlock::cli {
 
 namespace {
 
-// One line: the value and the holder, with a tab between, and nothing if nobody leads.
+// One line: the value, a tab, and the holder; empty if there is no leader.
 std::string line_of(const std::optional<Leader>& leader, const Arguments& arguments) {
   if (arguments.json) {
     Json json = {{"name", arguments.name()}, {"leader", nullptr}};
@@ -41,7 +41,7 @@ std::string line_of(const std::optional<Leader>& leader, const Arguments& argume
   return leader ? printable(leader->value) + "\t" + printable(leader->holder) + "\n" : "\n";
 }
 
-// The newest that an observer was told, until somebody has taken it.
+// The newest leader that an observer reported, until it is taken.
 class Newest {
  public:
   void put(const std::optional<Leader>& leader) {
@@ -63,7 +63,7 @@ class Newest {
   std::optional<std::optional<Leader>> leader_;  // guarded by mutex_
 };
 
-// Until INT, TERM, HUP or QUIT. While nobody reads what is printed, what is out of date is left out.
+// Until INT, TERM, HUP or QUIT. If the output is read slowly, outdated leaders are skipped.
 void follow(const Election& election, const Arguments& arguments, const Inherited& inherited) {
   SignalQueue signals;
   Newest newest;
@@ -72,7 +72,7 @@ void follow(const Election& election, const Arguments& arguments, const Inherite
   for (;;) {
     while (const std::optional<int> signal = signals.next()) {
       if (SignalQueue::ends(*signal) && !inherited.ignored(*signal)) return;
-      if (*signal == SIGTSTP) (void)signals.stop_job();  // where it cannot stop, TSTP has no effect, as usual
+      if (*signal == SIGTSTP) (void)signals.stop_job();  // if it cannot stop, TSTP has no effect, as usual
     }
     if (!printing) {
       if (const auto leader = newest.take()) printing.emplace(line_of(*leader, arguments));

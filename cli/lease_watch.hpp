@@ -1,5 +1,5 @@
-// Decides when a command must be told to end, and when it must be made to, because its lock runs out or is gone.
-// Does no I/O: the caller says what time it is and how the lease stands, and does what the answer says.
+// Decides when a command has to be asked to end, and when it has to be killed, because its lock expires or is lost. No
+// I/O: the caller passes the time and the state of the lease, and carries out the answer.
 //
 //   state       | lease in order                 | lease runs out or is lost
 //   ------------+--------------------------------+-----------------------------------------------------------------
@@ -9,8 +9,8 @@
 //               | that was told to end is ending |
 //   killed      | nothing                        | nothing
 //
-// With a lease that runs out by time, the notice is given before the end, so that the command is gone when the service
-// may let somebody else in. A renewal has normally come long before that. A lock that is taken away gives no notice.
+// If the lease expires by time, the command is asked to end before that, so that it is gone when the service may grant
+// the lock again. Normally a renewal comes long before. A lock that is taken away leaves no time for a notice.
 #pragma once
 
 #include <dlock/clock.hpp>
@@ -26,14 +26,14 @@ class LeaseWatch {
 
   struct Step {
     Action action;
-    // Look again at this time, unless something happens before; max(): nothing to look for.
+    // Call step() again at this time, unless something happens before; max(): nothing to wait for.
     TimePoint wake;
-    // From when the command must not run any more; max(): no such time is known.
+    // The command must not run after this time; max(): no such time is known.
     TimePoint deadline;
   };
 
-  // `grace` is the time between terminate and kill. Never more than a third of the lease as it stands at the beginning
-  // is used as notice: renewal comes after a third, and deserves as long again to succeed.
+  // grace: the time between terminate and kill, at most a third of the lease as it is now: a renewal is due after a
+  // third, and needs as long again to succeed.
   LeaseWatch(std::chrono::nanoseconds grace, TimePoint now, TimePoint valid_until) noexcept;
 
   [[nodiscard]] Step step(TimePoint now, TimePoint valid_until, bool lost) noexcept;

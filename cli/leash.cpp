@@ -21,10 +21,10 @@ namespace dlock::cli {
 
 namespace {
 
-// How often a process is looked at that cannot be pinned.
+// The interval at which a process without a pidfd is checked.
 constexpr int look_ms = 200;
 
-// A process, and no other that gets its number later.
+// A process, not a later one with its number.
 class WatchedProcess {
  public:
   WatchedProcess(pid_t pid, bool pinned) : pid_(pid) {
@@ -33,12 +33,12 @@ class WatchedProcess {
     if (!fd_ && !is_there()) throw UsageError(fmt::format("--parent: there is no process {}", pid));
   }
 
-  // Readable when it has ended; -1: look now and then.
+  // Readable once the process has ended; -1: call is_there() periodically.
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-  // Without a descriptor.
+  // Without a pidfd.
   [[nodiscard]] bool is_there() const noexcept {
     if (const auto status = status_of(pid_)) return status->started == started_ && !status->dead;
-    return started_ == 0 && (::kill(pid_, 0) == 0 || errno == EPERM);  // where there is no /proc
+    return started_ == 0 && (::kill(pid_, 0) == 0 || errno == EPERM);  // without /proc
   }
 
  private:
@@ -47,7 +47,7 @@ class WatchedProcess {
   std::uint64_t started_ = 0;
 };
 
-// Whether more may come.
+// Whether more input may follow.
 bool skip_input() noexcept {
   std::array<char, 4096> bytes;
   const ssize_t count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
@@ -73,7 +73,7 @@ Leash::Leash(const Ends& ends, bool pinned) {
   std::optional<WatchedProcess> process;
   if (ends.with_process) process.emplace(*ends.with_process, pinned);
   if (!ends.with_input && !ends.with_process) return;
-  // It may be held up in reading what somebody else has read meanwhile, so nobody waits for it.
+  // Detached, because it may block in a read of input that a different process has read meanwhile.
   std::thread([ended = ended_, with_input = ends.with_input, process = std::move(process)] {
     await_end(with_input, process);
     ended->notify();

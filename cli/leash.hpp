@@ -1,4 +1,4 @@
-// What "dlock hold" does not outlive: whoever started it, by its end of a pipe or by its process.
+// Ends "dlock hold" together with its caller, by the caller's end of a pipe or by its process.
 #pragma once
 
 #include <sys/types.h>
@@ -13,14 +13,14 @@ namespace dlock::cli {
 class Leash {
  public:
   struct Ends {
-    bool with_input = false;  // when standard input has ended; what comes before is read and thrown away
+    bool with_input = false;  // when standard input ends; input before that is discarded
     std::optional<pid_t> with_process = std::nullopt;
   };
-  // With `pinned`, the process is watched by a descriptor where the system has such ones. Throws UsageError if there is
-  // no such process, std::system_error when the system refuses a thread.
+  // With `pinned`, the process is watched by a pidfd if the system has them. Throws UsageError if there is no such
+  // process, std::system_error when the system refuses a thread.
   explicit Leash(const Ends& ends, bool pinned = true);
 
-  // Readable when one of them has ended. Never, if there is none.
+  // Readable once one of them has ended; never, if there is none.
   [[nodiscard]] int ended_fd() const noexcept { return ended_->fd(); }
 
  private:

@@ -44,7 +44,7 @@ Json holder_json(const HolderInfo& holder) {
 
 std::optional<WallTime> taken_at(const LockInfo& info, const Capabilities& capabilities) {
   const std::uint64_t token = info.token.value();
-  // Of several holders, each has a token of its own.
+  // If there are several holders, each has its own token.
   const bool known = info.held && !many_may_hold(kind_word(info.kind)) && token != 0 &&
                      capabilities.fencing == FencingDurability::wall_clock &&
                      token <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
@@ -82,7 +82,7 @@ Json to_json(const LockInfo& info, const Capabilities& capabilities) {
 
 namespace {
 
-// "": the lock does not have that, or it is null or empty.
+// "": the lock has no such member, or it is null or empty.
 std::string value_of(const Json& lock, const char* key) {
   const auto found = lock.find(key);
   if (found == lock.end() || found->is_null()) return {};
@@ -117,7 +117,7 @@ Table::Cell holders(const Json& lock) {
   return {text.empty() ? "-" : text};
 }
 
-// "2025-11-21T10:11:12Z" without what only programs need.
+// "2025-11-21T10:11:12Z" in a form for people.
 std::string moment(std::string since) {
   since.replace(since.find('T'), 1, " ");
   since.replace(since.find('Z'), 1, " UTC");

@@ -31,8 +31,8 @@ struct MessageQueue::State {
   std::mutex mutex;  // guards what follows
   std::condition_variable changed;
   std::deque<std::string> waiting;
-  std::size_t bytes = 0;      // that wait
-  std::uint64_t dropped = 0;  // and not told yet
+  std::size_t bytes = 0;      // of those in `waiting`
+  std::uint64_t dropped = 0;  // and not reported yet
   std::uint64_t written = 0;  // messages, so far
   bool started = false;
   bool writing = false;
@@ -51,7 +51,7 @@ struct MessageQueue::State {
 void MessageQueue::State::start(const std::shared_ptr<State>& self) {
   if (started) return;
   const util::SignalsBlocked blocked;
-  // Nobody can join a thread whose write never returns.
+  // A thread whose write never returns cannot be joined.
   std::thread([self] { self->run(); }).detach();
   started = true;
 }

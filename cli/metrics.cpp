@@ -26,7 +26,7 @@ namespace dlock::cli {
 
 namespace {
 
-// As in the line of a metric, without the bracket at the end.
+// As in a metric's line, without the closing bracket.
 std::string labels(std::string_view name, LockKind kind) {
   std::string escaped;
   for (const char c : name) {
@@ -36,7 +36,7 @@ std::string labels(std::string_view name, LockKind kind) {
   return fmt::format(R"({{name="{}",kind="{}")", escaped, kind_word(kind));
 }
 
-// nullopt: the text has none that dlock could have written.
+// nullopt: the text has no such value that dlock could have written.
 std::optional<double> earlier_value(std::string_view text, std::string_view metric, const std::string& labels) {
   const std::string front = fmt::format("\n{}{}}} ", metric, labels);  // a comment is the first line
   const std::size_t at = text.find(front);
@@ -56,7 +56,7 @@ bool has_lines_of_others(const std::string& text, const std::vector<std::string>
   return false;
 }
 
-// Or nothing. Throws UsageError.
+// The path must be a regular file, or not exist. Throws UsageError.
 void require_file(const std::string& path) {
   std::error_code ec;
   const auto status = std::filesystem::status(path, ec);
@@ -65,7 +65,7 @@ void require_file(const std::string& path) {
   }
 }
 
-// Empty where there is no file. Throws std::system_error.
+// Empty if there is no file. Throws std::system_error.
 std::string contents(const std::string& path) {
   // Another user's pipe does not block.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -82,7 +82,7 @@ std::string contents(const std::string& path) {
 std::string metrics_text(const Account& account, const std::vector<std::string>& names, LockKind kind,
                          std::chrono::system_clock::time_point now, std::string_view earlier) {
   std::string text;
-  // No value: the earlier one.
+  // Without a value, keeps the earlier one.
   const auto gauge = [&](std::string_view metric, std::string_view help, std::optional<double> value,
                          std::string_view label = "") {
     std::string lines;
@@ -98,7 +98,7 @@ std::string metrics_text(const Account& account, const std::vector<std::string>&
         fmt::format(R"(,result="{}")", to_string(account.result)));
   gauge("dlock_last_wait_seconds", "How long the last run waited for the lock.", seconds(account.waited));
   if (account.held) gauge("dlock_last_hold_seconds", "How long the last run held the lock.", seconds(*account.held));
-  // A lock may also be lost when the command had ended (--hold-at-least).
+  // A lock may also be lost after the command has ended (--hold-at-least).
   const bool started = account.command_status || account.result == Account::Result::ran;
   const bool success = started && account.status == 0;
   gauge("dlock_last_success_timestamp_seconds", "When a command last ended with status 0 under the lock.",

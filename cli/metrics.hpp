@@ -1,4 +1,4 @@
-// Gauges of the last run of a job, in the text format that Prometheus reads: a line for each name of a lock.
+// Gauges of a job's last run, in Prometheus's text format: one line per lock and metric.
 #pragma once
 
 #include <chrono>
@@ -12,17 +12,17 @@
 
 namespace dlock::cli {
 
-// Of a run that ended now. Where it did not succeed, the time of the last success is copied from the earlier text.
+// For a run that ended now. If it failed, the time of the last success is copied from the earlier text.
 [[nodiscard]] std::string metrics_text(const Account& account, const std::vector<std::string>& names, LockKind kind,
                                        std::chrono::system_clock::time_point now, std::string_view earlier);
 
-// The file of one job. Each run replaces it, so that a reader finds all of it or the one before.
+// The file of one job. Each run replaces it atomically: a reader finds either all of it or all of the last one.
 class MetricsFile {
  public:
-  // Throws UsageError, naming the option, where the file cannot be written or an earlier one cannot be read.
+  // Throws UsageError, naming the option, if the file cannot be written or an earlier one cannot be read.
   explicit MetricsFile(std::string path);
 
-  // Throws std::exception; then the file was not changed. Lines of other locks or programs go, which is said.
+  // Throws std::exception; then the file was not changed. Removes lines of other locks or programs, and reports that.
   void write(const Account& account, const std::vector<std::string>& names, LockKind kind) const;
 
  private:

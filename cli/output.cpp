@@ -27,15 +27,15 @@ std::size_t width(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-// More than a person reads; enough for the trouble of hours.
+// More than a person reads; enough for hours of failures.
 constexpr std::size_t room_for_messages = 64 * 1024;
-// After this long without a message written, nobody reads them.
+// If no message was written for this long, nothing reads them.
 constexpr std::chrono::seconds patience_with_readers{1};
 
 MessageQueue& messages() {
   static MessageQueue queue(
       [](std::string_view line) {
-        (void)write_all(STDERR_FILENO, line);  // there is no better place to report that standard error is gone
+        (void)write_all(STDERR_FILENO, line);  // a loss of standard error cannot be reported
       },
       room_for_messages);
   return queue;
@@ -71,7 +71,7 @@ void print(std::string_view text) {
   if (!write_all(STDOUT_FILENO, text)) throw output_failure(errno);
 }
 
-// Outlives the Printing where nobody reads.
+// Outlives the Printing if nothing reads the output.
 struct Printing::State {
   std::string text;
   Event done;

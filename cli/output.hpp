@@ -1,5 +1,5 @@
-// What dlock says: results on standard output, everything else on standard error, one line a message. What others wrote
-// into a service may be meant for the terminal instead of its reader, so it is shown as printable() (dlock/info.hpp).
+// dlock's output: results on standard output, everything else on standard error, one line per message. Text from a
+// service may contain control characters for the terminal, so it is shown as printable() (dlock/info.hpp).
 #pragma once
 
 #include <memory>
@@ -16,26 +16,26 @@ class OutputError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Has "dlock: <text>", made printable, written to standard error, in one piece and in the order of the calls; from any
-// thread. Does not wait: renewals and signals must not depend on whether somebody reads standard error.
+// Writes "dlock: <text>", made printable, to standard error, in one piece and in the order of the calls; any thread.
+// Does not wait: renewals and signals must not depend on a reader of standard error.
 void say(std::string_view text) noexcept;
 
-// From here on, say() finds the thread that writes. Throws std::system_error when the system refuses it.
+// Starts the thread that writes for say(). Throws std::system_error when the system refuses it.
 void start_messages();
-// Waits until everything was written that has been said; not for long where nobody reads. Before anything else is
-// written that is to come after it, and before the process ends.
+// Waits until all messages are written, but not for long if nothing reads them. Call it before any output that has to
+// follow them, and before the process ends.
 void flush_messages() noexcept;
 
 // Flushes messages and writes to standard output as it is; throws OutputError.
 void print(std::string_view text);
 
-// print() for a caller that must go on listening, to signals for instance, while nobody reads.
+// print() for a caller that has to react to signals, for example, while nothing reads the output.
 class Printing {
  public:
   // Begins. Throws std::system_error when the system refuses a thread.
   explicit Printing(std::string text);
 
-  // Readable when it is over.
+  // Readable once all is written, or writing has failed.
   [[nodiscard]] int done_fd() const noexcept;
   // Call when done_fd() is readable. Throws OutputError if it failed.
   void check() const;

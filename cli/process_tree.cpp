@@ -18,7 +18,7 @@ namespace dlock::cli {
 
 namespace {
 
-// A chain of parents that is longer than this is not followed to its end.
+// Longer chains of parents are not followed to their end.
 constexpr int deepest = 4096;
 
 template <class Number>
@@ -34,7 +34,7 @@ template <class Number>
   return word;
 }
 
-// "PID (NAME) STATE PARENT GROUP ...", the start being the 22nd field. The name may have blanks and brackets.
+// "PID (NAME) STATE PARENT GROUP ..."; the start time is the 22nd field. The name may have blanks and brackets.
 [[nodiscard]] std::optional<ProcessStatus> parse_stat(std::string_view text, pid_t pid) noexcept {
   constexpr int fields_between_group_and_start = 16;
   const auto name_end = text.rfind(')');
@@ -49,7 +49,7 @@ template <class Number>
   return status;
 }
 
-// The root is looked at after its child: then it was the parent that the child named.
+// The root is read after its child: so it was the parent that the child named.
 [[nodiscard]] bool is_root(const ProcessTree& tree, const ProcessStatus& child) noexcept {
   if (child.parent != tree.root || child.pid == tree.without) return false;
   const auto root = status_of(tree.root);
@@ -61,15 +61,15 @@ template <class Number>
   for (int depth = 0; depth < deepest; ++depth) {
     if (process.parent == tree.root) return is_root(tree, process);
     const auto parent = status_of(process.parent);
-    // No parent is younger than its child: this one has got the number of the parent, which has died meanwhile.
+    // A parent is never younger than its child: this one has reused the number of the parent, which has died.
     if (!parent || parent->started > process.started || parent->started < tree.since) return false;
     process = *parent;
   }
   return false;
 }
 
-// The process is pinned before it is looked at again: what is signalled is what was looked at, whoever else gets its
-// number. Where the system refuses that (no such call, no descriptor left), only the look protects.
+// The process is pinned before it is read again, so the signal goes to the process that was read, even if its number is
+// reused. If the system refuses that (no such call, no descriptor left), only the second read protects.
 [[nodiscard]] bool signal_if_in(const ProcessTree& tree, const ProcessStatus& seen,
                                 std::initializer_list<int> signals) noexcept {
   const UniqueFd pinned(static_cast<int>(::syscall(SYS_pidfd_open, seen.pid, 0)));
@@ -77,7 +77,7 @@ template <class Number>
   const auto now = status_of(seen.pid);
   if (!now || now->dead || now->started != seen.started || !is_in(tree, *now)) return false;
   for (const int signal : signals) {
-    // It may have died; or it belongs to another user, and lives on, which the caller finds out.
+    // It may have died; or it belongs to a different user and lives on, which the caller finds out.
     if (pinned) {
       (void)::syscall(SYS_pidfd_send_signal, pinned.get(), signal, nullptr, 0);
     } else {
@@ -111,7 +111,7 @@ int signal_wanted(const ProcessTree& tree, std::initializer_list<int> signals, c
   if (tree.root == 0) return count;
   for_each_process([&](pid_t pid) {
     const auto status = status_of(pid);
-    // Most processes of a machine are older than the tree, and are done with here.
+    // Most processes of a machine are older than the tree, and are skipped here.
     if (!status || status->started < tree.since || status->dead || pid == tree.root || !wanted(*status)) return;
     if (is_in(tree, *status) && signal_if_in(tree, *status, signals)) ++count;
   });
@@ -145,7 +145,7 @@ void signal_group(const ProcessGroup& group, int signal) noexcept {
   if (group.id <= 0) return;
   const auto leader = status_of(group.id);
   if (leader && leader->started != group.leader_started) return;
-  (void)::kill(-group.id, signal);  // ESRCH: everybody is gone, which is what the caller finds out next
+  (void)::kill(-group.id, signal);  // ESRCH: there are no members, which the caller finds out next
 }
 
 ProcessTree tree_of(pid_t root, pid_t parent) noexcept {

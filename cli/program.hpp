@@ -1,4 +1,4 @@
-// The frame of every program around its work: dlock, dlock-bench and dlock-torture.
+// What the programs have in common: dlock, dlock-bench and dlock-torture.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace dlock::cli {
 
-// For main(): hides the secrets of the command line, calls `work` with its words, says what it throws, and returns the
+// For main(): hides the secrets of the command line, calls `work` with its words, prints its errors, and returns the
 // exit status.
 [[nodiscard]] int run_program(int argc, char** argv,
                               int (*work)(const std::vector<std::string>& words, Inherited& inherited));
 
-// Becomes another program of dlock's, the first word: the one beside this program, else one in PATH. Returns what to
-// exit with, and has said why, where there is none.
+// Executes a different program of dlock's, named by the first word: in this program's directory, else in PATH. If there
+// is none, prints that and returns the exit status.
 [[nodiscard]] int become(const std::vector<std::string>& words, const Inherited& inherited);
 
-// The path of another program of dlock's: beside this one, where it is there; else the name, for PATH.
+// The path of that program: in this program's directory, if it is there; else the name, for PATH.
 [[nodiscard]] std::string path_of(const std::string& program);
 
 }  // namespace dlock::cli

@@ -1,4 +1,4 @@
-// The commands that ask the service and print the answer: as JSON, or as text that is made of the JSON.
+// The commands that query the service and print the answer: as JSON, or as text made of that JSON.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -103,7 +103,7 @@ int break_lock(const Arguments& arguments) {
 
 namespace {
 
-// Whether there was something to forget. nullopt: the lock is in use; prints a message.
+// Whether there was something to forget. nullopt: the lock is in use, and a message was printed.
 std::optional<bool> forget_one(const Client& client, const std::string& name, LockKind kind) {
   try {
     return client.forget(name, kind);
@@ -116,7 +116,7 @@ std::optional<bool> forget_one(const Client& client, const std::string& name, Lo
 
 }  // namespace
 
-// Text is printed name by name: if an error ends the command, it has removed the names that it printed.
+// Prints each name as it is removed: if an error ends the command, those printed were removed.
 int forget(const Arguments& arguments) {
   const Client client = connect_to(arguments);
   Json all = Json::array();

@@ -20,14 +20,14 @@ namespace dlock::cli {
 
 namespace {
 
-// How long processes that were killed may take to disappear before dlock stops waiting for them.
+// How long killed processes may take to disappear before dlock stops waiting for them.
 constexpr int patience_ms = 2000;
-// Between two rounds of killing, in the process of the reaper.
+// The pause between two rounds of killing, in the reaper.
 constexpr int first_round_ms = 5;
 constexpr int longest_round_ms = 1000;
 
-// What goes on in the process of the reaper. It may have been forked while dlock had other threads, so there are only
-// async-signal-safe calls.
+// The code of the reaper process. It may have been forked while dlock had other threads, so it makes async-signal-safe
+// calls only.
 class ReaperProcess {
  public:
   ReaperProcess(int control, int reports, int children, pid_t command, const ProcessTree& tree)
@@ -38,7 +38,7 @@ class ReaperProcess {
     for (int round_ms = first_round_ms;;) {
       std::array sources{pollfd{.fd = control_, .events = POLLIN, .revents = 0},
                          pollfd{.fd = children_, .events = POLLIN, .revents = 0}};
-      // Whatever ends the wait, the loop looks again.
+      // The loop checks, whatever ended the wait.
       const int ready = ::poll(sources.data(), sources.size(), alone_ ? round_ms : -1);
       if (ready > 0 && sources[0].revents != 0) read_control();
       signalfd_siginfo info{};
@@ -67,7 +67,7 @@ class ReaperProcess {
     for (;;) {
       siginfo_t info{};
       if (::waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) != 0) {
-        if (errno == ECHILD) ::_exit(0);  // nobody is left
+        if (errno == ECHILD) ::_exit(0);  // no process is left
         return;
       }
       if (info.si_pid == 0) break;
@@ -79,7 +79,7 @@ class ReaperProcess {
     if (end_was_reaped_ && !std::exchange(left_behind_was_told_, true)) report(Reaper::Report::What::left_behind, 0);
   }
 
-  // Whether it may be reaped.
+  // Returns whether it may be reaped.
   bool tell_of_command(const siginfo_t& info) noexcept {
     if (info.si_code == CLD_STOPPED) {
       report(Reaper::Report::What::stopped, info.si_status);
@@ -92,7 +92,7 @@ class ReaperProcess {
     return end_seen_;
   }
 
-  // Fails when dlock is gone, which control_ tells.
+  // Fails if dlock is gone, which control_ shows.
   void report(Reaper::Report::What what, int value) const noexcept {
     const Reaper::Report report{.what = what, .value = value};
     ssize_t n = 0;
@@ -106,14 +106,14 @@ class ReaperProcess {
   int children_;
   pid_t command_;
   ProcessTree tree_;
-  bool alone_ = false;  // without dlock
+  bool alone_ = false;  // dlock is gone
   bool end_was_told_ = false;
   bool end_seen_ = false;
   bool end_was_reaped_ = false;
   bool left_behind_was_told_ = false;
 };
 
-// `kept` has room for the reaper's own descriptors.
+// `kept` has capacity for the reaper's own descriptors.
 [[noreturn]] void become_reaper(int control, int reports, std::vector<int>& kept, pid_t dlock,
                                 const std::function<void()>& become_command) noexcept {
   sigset_t all;
@@ -131,20 +131,20 @@ class ReaperProcess {
   }
   if (command < 0) {
     const Reaper::Report failure{.what = Reaper::Report::What::forked, .value = -errno};
-    (void)!::write(reports, &failure, sizeof failure);  // dlock finds out even if it cannot be told: the pipe breaks
+    (void)!::write(reports, &failure, sizeof failure);  // if it cannot be sent, the broken pipe tells dlock
     ::_exit(1);
   }
-  (void)::setpgid(command, command);  // it does the same; whoever is first
-  // Another name than dlock's, so that "pkill -9 dlock" does not take both at once.
+  (void)::setpgid(command, command);  // the command does the same; the first one counts
+  // A different name than dlock's, so that "pkill -9 dlock" does not kill both.
   (void)::prctl(PR_SET_NAME, "lock-reaper");
-  (void)!::chdir("/");  // must not keep a file system busy; if it does, no harm to the lock
+  (void)!::chdir("/");  // so as not to keep a file system busy; the lock does not need it
   sigset_t of_children;
   ::sigemptyset(&of_children);
   ::sigaddset(&of_children, SIGCHLD);
   const int children = ::signalfd(-1, &of_children, SFD_NONBLOCK | SFD_CLOEXEC);
   if (children < 0) ::_exit(1);  // the command dies with its parent
   for (const int fd : {control, reports, children}) kept.push_back(fd);
-  // Nothing else of dlock's or the caller's stays open: a pipe that the caller waits on, a connection.
+  // Closes everything else that dlock or the caller had open: a pipe that the caller waits on, a connection.
   std::sort(kept.begin(), kept.end());
   close_all_but(kept, Closing::now);
   ReaperProcess(control, reports, children, command, tree).run();
@@ -161,7 +161,7 @@ Reaper::Reaper(const std::vector<int>& kept, const std::function<void()>& become
   const pid_t self = ::getpid();
   pid_ = check(::fork(), "fork");
   if (pid_ == 0) {
-    (void)::close(control_write.get());  // else nobody would see dlock's end closed
+    (void)::close(control_write.get());  // otherwise nothing would see dlock's end closed
     become_reaper(control_read.get(), reports_write.get(), all_kept, self, become_command);
   }
   control_ = std::move(control_write);
@@ -181,7 +181,7 @@ Reaper::Reaper(const std::vector<int>& kept, const std::function<void()>& become
 
 Reaper::~Reaper() {
   if (pid_ <= 0) return;
-  control_.reset();  // it kills everything, and ends
+  control_.reset();  // makes it kill everything, and end
   (void)::kill(pid_, SIGCONT);
   pollfd source{.fd = reports_.get(), .events = 0, .revents = 0};
   while (reports_ && ::poll(&source, 1, patience_ms) < 0 && errno == EINTR) {
@@ -199,7 +199,7 @@ std::optional<Reaper::Report> Reaper::next_report() noexcept {
 
 void Reaper::end_seen() noexcept {
   if (!control_) return;
-  (void)write_all(control_.get(), "s");  // if it is dead already, its status says so
+  (void)write_all(control_.get(), "s");  // if the command is dead already, its status says so
 }
 
 void Reaper::gone() noexcept {

@@ -26,8 +26,8 @@ namespace dlock::cli {
 
 namespace {
 
-// The descriptor of ours that a path names. Opened by its path, what is behind it would be written from its beginning,
-// or replaced together with the link that leads to it.
+// The inherited descriptor that a path names. Opening the path would write its file from the beginning, or replace the
+// file and the link to it.
 std::optional<int> descriptor_in(std::string_view path) {
   if (path == "/dev/stdout") return STDOUT_FILENO;
   if (path == "/dev/stderr") return STDERR_FILENO;
@@ -62,7 +62,7 @@ ReportFile::ReportFile(const char* option, std::string path) : path_(std::move(p
   if (in_place() && (::fcntl(fd_.get(), F_GETFL) & O_ACCMODE) == O_RDONLY) refuse("it is open for reading only");
 }
 
-// A new one, and nothing that another user has put there, such as a link to another file: the name cannot be guessed.
+// A new file with a name that cannot be guessed, so not one that a different user has prepared, such as a link.
 void ReportFile::open_part() {
   std::uint64_t bits = 0;
   if (::getrandom(&bits, sizeof bits, 0) != sizeof bits) return;
@@ -71,7 +71,7 @@ void ReportFile::open_part() {
 }
 
 ReportFile::~ReportFile() {
-  if (fd_ && !in_place()) (void)::unlink(part_.c_str());  // nothing of worth is in it
+  if (fd_ && !in_place()) (void)::unlink(part_.c_str());  // it has nothing of value
 }
 
 void ReportFile::write(const std::string& text) {

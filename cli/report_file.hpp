@@ -1,4 +1,4 @@
-// A file that appears as a whole, when everything that goes into it is known.
+// A file that is written as a whole, once its content is complete.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@ namespace dlock::cli {
 
 class ReportFile {
  public:
-  // That it can be written is found out here, long before it is. Throws UsageError naming the option. An older file of
-  // that name stays until write(); then the new one has its permissions. What is no file, such as a pipe, /dev/stderr
-  // or /dev/fd/3, is written to instead.
+  // Checks that the file can be written, long before that is done. Throws UsageError naming the option. An older file
+  // of that name stays until write(), and the new one gets its permissions. What is not a regular file, such as a pipe,
+  // /dev/stderr or /dev/fd/3, is written to instead.
   ReportFile(const char* option, std::string path);
   ReportFile(const ReportFile&) = delete;
   ReportFile& operator=(const ReportFile&) = delete;

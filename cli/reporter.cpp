@@ -16,7 +16,7 @@ namespace dlock::cli {
 
 namespace {
 
-// Texts that differ each time must not pile up; beyond this, old ones may be said again.
+// Limits texts that differ each time; beyond this, old ones may be repeated.
 constexpr std::size_t max_remembered = 32;
 
 std::string text_of(const Failure& failure) {
@@ -31,7 +31,7 @@ bool out_of_reach(const Failure& failure) {
 std::string since(const LockInfo& info, const Capabilities& capabilities) {
   const auto taken = taken_at(info, capabilities);
   const auto now = std::chrono::system_clock::now();
-  if (!taken || *taken > now) return {};  // the clock of the service is ahead of ours
+  if (!taken || *taken > now) return {};  // the service's clock is ahead of this one
   return fmt::format(" (for {})", for_people(now - *taken));
 }
 
@@ -121,8 +121,8 @@ void Reporter::connection(const ConnectionEvent& event) {
   const bool refuses = !out_of_reach(event.reason) && !std::exchange(refused_, true);
   if (refuses || !refused_) last_failure_ = text;
   if (std::exchange(cut_off_, true) && !refuses) return;
-  if (refuses && !reached_) return;  // it ends the command, which says it
-  // Some services report the wait that fails first, and then the connection.
+  if (refuses && !reached_) return;  // it ends the command, which reports it
+  // Some services report the failed wait first, and then the connection.
   const bool known = std::any_of(said_.begin(), said_.end(), [&](const auto& said) { return said.second == text; });
   if (!known) say_out_of_reach("no connection to the lock service, trying again: ", text);
 }
@@ -169,13 +169,13 @@ std::string Reporter::loss_of(const std::string& name) const {
 void Reporter::explain_wait(const Client& client, const std::vector<std::string>& names, LockKind kind) {
   const Capabilities capabilities = client.capabilities();
   const std::scoped_lock lock(mutex_);
-  // dlock has to wait for the answer before it can exit, so a service that has not answered yet is not asked.
+  // dlock has to wait for the answer before it can exit, so it does not query a service that has not answered yet.
   const bool answers = capabilities.can_inspect && (capabilities.scope != Scope::network || connected_);
   if (asking_ || !answers) return say("waiting for " + quoted(names));
-  asking_ = true;  // an earlier thread does nothing more, if there is one
+  asking_ = true;  // an earlier thread, if any, does nothing more
   try {
     asker_ = std::jthread([this, &client, names, kind, wait = waits_] { ask(client, names, kind, wait); });
-  } catch (const std::system_error&) {  // no more threads: that is no reason to give up the wait
+  } catch (const std::system_error&) {  // no more threads: the wait continues nevertheless
     asking_ = false;
     say("waiting for " + quoted(names));
   }
@@ -190,14 +190,14 @@ void Reporter::ask(const Client& client, const std::vector<std::string>& names, 
   try {
     for (std::size_t i = 0; i < names.size() && !is_over(); ++i) {
       const LockInfo info = client.inspect(names[i], kind);
-      if (info.holder.empty() || info.holder == client.holder()) continue;  // of several, the first ones are ours
+      if (info.holder.empty() || info.holder == client.holder()) continue;  // of several, the first is its own
       text += names.size() == 1 ? ", held by " : fmt::format(": \"{}\" is held by ", names[i]);
       text += info.holder + since(info, client.capabilities());
       if (info.holders.size() > 1) text += fmt::format(" and {} more", info.holders.size() - 1);
       break;
     }
   } catch (const std::exception&) {
-    // Trouble with the service is reported by the wait itself.
+    // The wait itself reports problems of the service.
   }
   const std::scoped_lock lock(mutex_);
   asking_ = false;

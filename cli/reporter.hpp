@@ -1,4 +1,4 @@
-// Reports to a person on the connection, on the lock, and on a wait for it, while dlock has nothing else to say.
+// Reports about the connection, the lock, and a wait for it, while dlock has no other output.
 #pragma once
 
 #include <dlock/client.hpp>
@@ -20,8 +20,8 @@
 
 namespace dlock::cli {
 
-// Every retry that fails is an event. A person is told of each kind of trouble once, until it has changed or is over. A
-// person who wants errors only is told of each outage its first failure:
+// Every failed retry is an event. Each kind of problem is reported once, until it changes or ends. In quiet mode, only
+// the first failure of each outage is reported:
 //
 //   event                            | is said                                       | ends
 //   ---------------------------------+-----------------------------------------------+-------------------------------
@@ -33,12 +33,11 @@ namespace dlock::cli {
 //                                    | outage that was                               |
 //   warning about the service itself | unless it was                                 |
 //
-// With -v, a person is also told of the first connection, of locks that are taken and freed, and of renewals that come
-// late.
+// With -v, it also reports the first connection, locks that are acquired and released, and late renewals.
 class Reporter final : public Observer {
  public:
-  // Quiet: says nothing but errors. With `tries`, the failure of the first acquire is no news: it ends dlock, which
-  // then says why.
+  // quiet: only errors. tries: the failure of the first acquire is not reported, because it ends dlock, which then
+  // prints the reason.
   explicit Reporter(bool quiet, bool tries = false, bool verbose = false,
                     std::function<TimePoint()> now = LeaseClock::now)
       : speech_(verbose ? Speech::everything
@@ -54,28 +53,28 @@ class Reporter final : public Observer {
   void connection(const ConnectionEvent& event) override;
   void warning(const WarningEvent& event) override;
 
-  // Says for what dlock waits, and for whom when the service has answered that. Does not block: the service is asked on
-  // a thread of its own, so that the caller receives signals and the grant even if the service does not answer.
+  // Prints what dlock waits for, and who holds it once the service has answered that. Does not block: a separate thread
+  // queries the service, so the caller gets signals and the grant even if the service does not answer.
   void explain_wait(const Client& client, const std::vector<std::string>& names, LockKind kind = LockKind::lock);
-  // From here on, nothing is said about this wait. Does not block.
+  // Reports nothing more about this wait. Does not block.
   void end_wait();
-  // Waits for an answer that is still to come: for 1.25 times ClientOptions::response_timeout at
-  // most. Call it before the client of explain_wait() ends.
+  // Waits for a pending answer: at most 1.25 times ClientOptions::response_timeout. Call it before the client of
+  // explain_wait() is destroyed.
   void finish_asking();
 
-  // Events come on a thread of their own. With -v, waits until it has said that so many locks were taken, so that this
-  // is said before what follows from it: for one second at most.
+  // Events come on a different thread. With -v, waits until the acquires of so many locks were printed, so that this
+  // precedes later messages: at most one second.
   void await_taken(std::size_t locks);
-  // How long the lease is: a renewal that comes when half of it has passed is late. It is due after a third.
+  // lease: a renewal after more than half of it is late. It is due after a third.
   void expect_renewals(std::chrono::nanoseconds lease);
-  // Says nothing from here on: dlock has said how it ends, and only cleans up.
+  // Reports nothing more: dlock has printed how it ends, and only cleans up.
   void fall_silent();
 
   // Whether there was ever a connection, or a lock.
   [[nodiscard]] bool reached() const;
-  // Why the service was out of reach the last time; empty if it never was, as far as is known.
+  // Why the service was last unreachable; empty if it never was, as far as is known.
   [[nodiscard]] std::string last_failure() const;
-  // 'lost "NAME"', and why it was lost, or could not be relied on any more, as far as that is known (yet).
+  // 'lost "NAME"', and why it was lost, or was no longer reliable, as far as that is known (yet).
   [[nodiscard]] std::string loss_of(const std::string& name) const;
 
  private:
@@ -88,24 +87,24 @@ class Reporter final : public Observer {
   void say_out_of_reach(const std::string& meaning, const std::string& why);
   void forget_trouble_with_locks();
 
-  mutable std::mutex mutex_;  // guards what follows, but for the thread
+  mutable std::mutex mutex_;  // guards what follows, except the thread
   Speech speech_;
   bool trying_;
   std::function<TimePoint()> now_;
   std::chrono::nanoseconds lease_ = std::chrono::nanoseconds::max();
   std::map<std::string, TimePoint> renewed_;  // when each lock was last taken or renewed
-  std::size_t taken_ = 0;                     // not awaited yet
+  std::size_t taken_ = 0;                     // and not awaited yet
   std::condition_variable taken_changed_;
   bool reached_ = false;
-  bool out_of_reach_ = false;  // since the last time that something worked
+  bool out_of_reach_ = false;  // since the last success
   std::string last_failure_;
   std::string loss_;
   std::string renewal_failure_;  // of the last renewal, if that failed
   bool connected_ = false;
   bool cut_off_ = false;
-  bool refused_ = false;  // during this outage, for a reason that stays: what fails later is no better explanation
-  std::set<std::pair<std::string, std::string>> said_;  // warnings that are not over: the lock's name, and the text
-  std::uint64_t waits_ = 0;                             // that are over
+  bool refused_ = false;  // in this outage, for a permanent reason: later failures explain it no better
+  std::set<std::pair<std::string, std::string>> said_;  // current warnings: the lock's name, and the text
+  std::uint64_t waits_ = 0;                             // that have ended
   bool asking_ = false;
   std::jthread asker_;
 };

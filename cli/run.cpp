@@ -30,8 +30,8 @@ namespace dlock::cli {
 
 namespace {
 
-// Tell the command what dlock holds. Those of one lock are removed where there are several: they would be of another
-// dlock, under which this one runs.
+// Name the locks for the command. With several, the variables of a single lock are removed: an outer dlock may have set
+// them.
 decltype(Command::variables) variables(const Arguments& arguments, const Held& held, const std::string& url) {
   const std::vector<std::uint64_t> tokens = held.tokens();
   const bool one = tokens.size() == 1;
@@ -43,7 +43,7 @@ decltype(Command::variables) variables(const Arguments& arguments, const Held& h
           {"DLOCK_URL", Url::parse(url).without_secrets()}};
 }
 
-// A candidate whose command ends at once, again and again, leaves others this long to lead.
+// If a candidate's command ends at once, again and again, other candidates get this long to lead.
 constexpr std::chrono::seconds shortest_term{1};
 
 // From an acquire to the release.
@@ -53,15 +53,15 @@ class Term {
   Term(Session& session, std::optional<Guardian>& guardian, bool last, Account& account)
       : session_(session), guardian_(guardian), last_(last), account_(account) {}
 
-  // Takes what the arguments ask for, runs the command, and frees.
+  // Acquires what the arguments request, runs the command, and releases.
   void run();
 
-  // The command was started, and dlock was not sent a signal that is to be the end of it.
+  // The command was started, and no signal that ends dlock arrived.
   [[nodiscard]] bool may_be_repeated() const noexcept { return may_be_repeated_; }
   [[nodiscard]] TimePoint began() const noexcept { return began_; }
 
  private:
-  // Frees, and says how it went.
+  // Releases, and reports the outcome.
   void conclude(Held& held, const Supervisor::Outcome& outcome);
   void release(Held& held);
   void lose(const std::string& name, const std::string& end_of_command);
@@ -100,7 +100,7 @@ void Term::conclude(Held& held, const Supervisor::Outcome& outcome) {
   if (outcome.lost) {
     if (last_) session_.reporter->fall_silent();
     const std::string name = held.first_to_go();
-    // Perhaps it was only about to be lost. It is freed before dlock speaks: standard error may be held up.
+    // Perhaps it was only about to be lost. Released before the message, which may block on standard error.
     { const Held freed = std::move(held); }
     return lose(name, outcome.ended_early ? "was ended" : fmt::format("had ended with status {}", outcome.status));
   }
@@ -132,7 +132,7 @@ void Term::release(Held& held) {
   }
 }
 
-// Holds nothing until then, or until a signal comes that ends waits.
+// Waits without a lock until then, or until a signal that ends waits.
 std::optional<int> pause(Session& session, TimePoint until) {
   const Held nothing{Lease()};
   for (;;) {

@@ -28,7 +28,7 @@ void hide(char* word) {
   if (colon == std::string_view::npos) return;
   const std::string text = shown(url, colon);
   if (text == url) return;
-  // What is left over becomes empty words, of which ps makes blanks.
+  // The rest becomes empty words, which ps shows as blanks.
   char* const end = std::copy_n(text.data(), std::min(text.size(), url.size()), start);
   std::fill(end, word + length, '\0');
 }
@@ -41,12 +41,12 @@ std::size_t start_of_url(std::string_view word) noexcept {
 }
 
 void hide_secrets(int count, char** words) noexcept {
-  // "complete -- WORD...": what a shell asks for completion is dlock's own all through.
+  // "complete -- WORD...": the words that a shell wants completed are all dlock's own.
   const bool completes = count > 1 && std::string_view(words[1]) == "complete";
   for (int i = 1; i < count && (completes || std::string_view(words[i]) != "--"); ++i) {
     try {
       hide(words[i]);
-    } catch (const std::exception&) {  // out of memory: rather no word at all
+    } catch (const std::exception&) {  // out of memory: better no word at all
       std::fill_n(words[i], std::string_view(words[i]).size(), '\0');
     }
   }

@@ -21,23 +21,21 @@ namespace dlock::cli {
 
 namespace {
 constexpr std::size_t longest_label = 64;
-// A session is not asked to be shorter, however short the lease: it would end with the first delay of the network.
+// dlock requests no shorter session, however short the lease: it would end with the first delay of the network.
 constexpr std::chrono::seconds shortest_session{1};
 
-// Whether the URL says by this parameter how long a session lives. Throws UsageError where that is another time than
-// the lease.
+// Whether the URL sets the session's time by this parameter. Throws UsageError if that differs from the lease.
 bool says_session(const rig::UrlText& url, const char* parameter, Duration lease) {
   const std::optional<std::string> text = url.parameter(parameter);
   if (!text) return false;
   const std::optional<Duration> session = parse_duration(*text);
-  if (!session || *session == lease) return true;  // connect() says what is wrong with a text that is no time
+  if (!session || *session == lease) return true;  // connect() reports a text that is no time
   throw UsageError(fmt::format(
       "--lease ({}) contradicts {}={} in the URL: with this service the session is the lease; give one of the two",
       for_people(lease.value()), parameter, printable(*text)));
 }
 
-// Where locks live with their session, --lease is the session's (a second at least), unless the URL says how long a
-// session lives.
+// If locks live as long as a session, --lease is the session's time (at least a second), unless the URL sets one.
 Client connect_with(const std::string& url, const Arguments& arguments, std::string label,
                     std::shared_ptr<Reporter> reporter) {
   ClientOptions options{.label = std::move(label), .observer = std::move(reporter)};
@@ -78,7 +76,7 @@ std::string label_for(std::string_view program) {
   std::string label;
   for (const char c : name.substr(0, longest_label)) {
     const auto byte = static_cast<unsigned char>(c);
-    // Anything that is not plain ASCII would need a check for valid and printable UTF-8.
+    // Other characters would need a check for valid and printable UTF-8.
     label += byte > 0x20 && byte < 0x7F ? c : '_';
   }
   return label.empty() ? "dlock" : label;

@@ -1,4 +1,4 @@
-// The lock service, as the commands that take locks meet it.
+// The client of the commands that acquire locks.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@
 
 namespace dlock::cli {
 
-// A client for run, elect and hold, and what goes with a wait.
+// A client for run, elect and hold, with its signals and reports.
 struct Session {
-  // Warns of a backend that only knows this process: it excludes nobody from the command line. Throws what connect()
-  // throws, and UsageError where the URL says another time than --lease.
+  // Warns if the backend is limited to this process: it excludes no other dlock. Throws what connect() throws, and
+  // UsageError if the URL sets a different time than --lease.
   Session(const Arguments& given, const Inherited& before, std::string label);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -31,10 +31,10 @@ struct Session {
   const Client client;
 };
 
-// Says what the arguments want to be said.
+// With the verbosity that the arguments request.
 [[nodiscard]] std::shared_ptr<Reporter> reporter_for(const Arguments& arguments);
 
-// The name under which a command's lock appears to people: the program's file name, as far as a label may hold it.
+// The holder's label for a command: the program's file name, in the characters and length of a label.
 [[nodiscard]] std::string label_for(std::string_view program);
 
 }  // namespace dlock::cli

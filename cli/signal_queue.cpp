@@ -63,9 +63,9 @@ bool SignalQueue::stop_job() noexcept {
   sigset_t stop;
   ::sigemptyset(&stop);
   ::sigaddset(&stop, SIGTSTP);
-  (void)::sigprocmask(SIG_UNBLOCK, &stop, nullptr);  // here dlock stops, and here it goes on
+  (void)::sigprocmask(SIG_UNBLOCK, &stop, nullptr);  // dlock stops and continues here
   (void)::sigprocmask(SIG_BLOCK, &stop, nullptr);
-  // The stop threw away any earlier CONT, so one that is pending now has continued us.
+  // The stop discarded any earlier CONT, so one that is pending now has continued dlock.
   sigset_t pending;
   return ::sigpending(&pending) == 0 && ::sigismember(&pending, SIGCONT) == 1;
 }

@@ -1,4 +1,4 @@
-// The signals that dlock acts upon, read as data instead of interrupting.
+// The signals that dlock handles, read as data instead of interrupting.
 #pragma once
 
 #include <csignal>
@@ -10,7 +10,7 @@ namespace dlock::cli {
 
 class SignalQueue {
  public:
-  // Everything this can read; Inherited::take_over_signals() blocks them.
+  // All signals that this can read; Inherited::take_over_signals() blocks them.
   [[nodiscard]] static sigset_t signals() noexcept;
   // Passed on to the command: INT, TERM, HUP, QUIT, USR1, USR2.
   [[nodiscard]] static bool forwarded(int signal) noexcept;
@@ -19,16 +19,16 @@ class SignalQueue {
 
   SignalQueue();
 
-  // While there is no command yet, USR1 and USR2 stay pending for it.
+  // Before there is a command, USR1 and USR2 stay pending for it.
   void keep_user_signals_pending();
   void read_all_signals();
 
-  // Readable when a signal is there.
+  // Readable when a signal is pending.
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
   [[nodiscard]] std::optional<int> next() noexcept;
 
-  // Stops dlock and the rest of its job, as Ctrl-Z does to a program that does not catch it, and returns when it was
-  // continued. False: did not stop, because nobody could continue us (no job control) or the caller had TSTP ignored.
+  // Stops dlock and the rest of its job, as Ctrl-Z does to a program that does not catch it, and returns once it is
+  // continued. False: did not stop, because nothing could continue it (no job control) or the caller ignored TSTP.
   bool stop_job() noexcept;
 
  private:

@@ -20,11 +20,11 @@ namespace dlock::cli {
 
 namespace {
 
-// How long processes that were killed may take to disappear before dlock stops waiting for them.
+// How long killed processes may take to disappear before dlock stops waiting for them.
 constexpr std::chrono::seconds patience_after_kill{2};
 
-// Processes that were just being forked while others were killed are killed soon after. A command that cannot be
-// killed, because it runs as another user, is tried for as long as it runs, but not so often.
+// A second kill follows soon, for processes that were just being forked. A command that cannot be killed, because it
+// runs as a different user, is tried again for as long as it runs, but not so often.
 constexpr std::chrono::milliseconds kill_pause{10};
 constexpr std::chrono::seconds late_kill_pause{1};
 
@@ -37,13 +37,13 @@ Supervisor::Supervisor(const Setup& setup, std::optional<Guardian>& guardian)
       watch_(setup.kill_after, LeaseClock::now(), setup.held.valid_until()),
       child_(setup.command, setup.inherited, terminal_),
       has_terminal_(terminal_.interactive()) {
-  // Orphans come to the reaper; if that is killed, to dlock.
+  // Orphans become children of the reaper; if that is killed, of dlock.
   check(::prctl(PR_SET_CHILD_SUBREAPER, 1), "prctl");
 }
 
 Supervisor::Outcome Supervisor::run() {
-  reap();           // a guardian that has died while dlock did not look
-  look_at_lease();  // the guardian learns of the command before it exists
+  reap();           // a guardian may have died before
+  look_at_lease();  // the guardian knows the command before it exists
   child_.go();
   while (phase_ != Phase::done) {
     wait();
@@ -73,7 +73,7 @@ void Supervisor::look_at_lease() {
   const bool lost = setup_.held.lost().stop_requested();
   const auto step = watch_.step(LeaseClock::now(), setup_.held.valid_until(), lost);
   end_command(step.action);
-  // The guardian also knows when to kill what the command has left behind, in case dlock cannot.
+  // The guardian gets the time to kill what the command left behind, too, in case dlock cannot.
   guard(std::min(step.deadline, sweep_at_));
   alarm_.set(std::min({step.wake, sweep_at_, kill_at_, give_up_at_}));
 }
@@ -89,8 +89,8 @@ void Supervisor::end_command(LeaseWatch::Action action) {
   }
 }
 
-// What the command's own signal actions see is what dlock was sent, so nothing is translated here. TERM means the end
-// of all that runs under the lock; the others are the business of the command, which may be a shell with jobs.
+// Signals are passed on unchanged, for the command's own handlers. TERM goes to all that runs under the lock; the
+// others to the command's group, because the command may be a shell with jobs.
 void Supervisor::read_signals() {
   while (const std::optional<int> signal = setup_.signals.next()) {
     if (*signal == SIGINT || *signal == SIGTERM || *signal == SIGQUIT) outcome_.interrupted = true;
@@ -123,7 +123,7 @@ void Supervisor::read_reports() {
         sweep_up();
         break;
       case What::forked:
-        break;  // was read when the command's process was made
+        break;  // was read when the command's process was created
     }
   }
 }
@@ -172,7 +172,7 @@ void Supervisor::reaper_ended(bool by_itself) {
     phase_ = Phase::done;
     return;
   }
-  // The kernel has killed the command with it. Nobody could find the command's processes if dlock were killed now.
+  // The kernel has killed the command with it. If dlock were killed now, nothing could find the command's processes.
   reaper_is_gone_ = true;
   child_.reaper_was_killed(setup_.inherited, guardian_ ? guardian_->pid() : 0);
   guarded_until_ = TimePoint::min();
@@ -188,13 +188,13 @@ void Supervisor::child_stopped(int signal) {
     child_.signal(SIGCONT);
     return;
   }
-  // With STOP somebody means this very process, and dlock goes on holding the lock for it.
+  // STOP is meant for this process only, and dlock continues to hold the lock for it.
   if (!terminal_.exists() || (signal != SIGTSTP && !wants_terminal)) return;
   terminal_.take_back_from(child_.pid());
-  // While dlock is stopped it cannot renew the lock: nothing of the group may go on.
+  // While dlock is stopped it cannot renew the lock, so its whole group must be stopped.
   child_.signal(SIGSTOP);
   if (!setup_.signals.stop_job() && wants_terminal) {
-    // Nobody will ever bring us to the foreground. The kernel tells such a group by HUP; once is enough.
+    // Nothing will ever put dlock into the foreground. The kernel sends HUP to such a group; once is enough.
     if (std::exchange(hung_up_, true)) return;
     child_.signal(SIGHUP);
   }
@@ -202,13 +202,13 @@ void Supervisor::child_stopped(int signal) {
 }
 
 void Supervisor::resume() {
-  look_at_lease();  // first: it may have run out meanwhile
+  look_at_lease();  // first: the lease may have expired meanwhile
   if (has_terminal_ && terminal_.ours()) terminal_.give_to(child_.pid());
   child_.signal(SIGCONT);
 }
 
 void Supervisor::child_ended(int status) {
-  // Whoever relies on the status relies on the lock having been held throughout.
+  // A status of success implies that the lock was held throughout.
   outcome_.lost = outcome_.lost || !setup_.held.held();
   terminal_.take_back_from(child_.pid());
   if (phase_ == Phase::starting) phase_ = Phase::running;
@@ -220,13 +220,13 @@ void Supervisor::child_ended(int status) {
   phase_ = Phase::sweeping;
   if (kill_at_ != TimePoint::max()) give_up_at_ = saturating_add(LeaseClock::now(), patience_after_kill);
   if (child_.tree().root != 0) {
-    // The number of the group may soon be somebody else's.
+    // The group's number may soon be reused.
     if (guardian_) (void)guardian_->watch({}, child_.tree(), guarded_until_);
   }
   child_.ended();
 }
 
-// The command has ended, and other processes have not.
+// The command has ended, but other processes have not.
 void Supervisor::sweep_up() {
   if (kill_at_ != TimePoint::max()) return;  // they are being killed already
   child_.signal_all({SIGTERM, SIGCONT});
@@ -264,7 +264,7 @@ void Supervisor::go_on_killing() {
 void Supervisor::guard(TimePoint deadline) {
   if (deadline == guarded_until_) return;
   guarded_until_ = deadline;
-  // A guardian that does not hear is dead; its SIGCHLD brings a new one.
+  // If the guardian is dead, its SIGCHLD starts a new one.
   if (guardian_) (void)guardian_->watch(child_.group(), child_.tree(), deadline);
 }
 

@@ -1,4 +1,4 @@
-// The life of a command under a lease, from its start until the last process that descends from it is gone.
+// Runs a command under a lease, from its start until its last descendant is gone.
 #pragma once
 
 #include <dlock/clock.hpp>
@@ -32,17 +32,17 @@ class Supervisor {
   };
 
   struct Outcome {
-    int status = 0;            // as a shell would say it
-    bool started = false;      // false: the command could not be run, and status says why
+    int status = 0;            // as shells report it
+    bool started = false;      // false: the command could not be run, and `failure` has the reason
     bool lost = false;         // the lock was lost, or was about to be, before the command had ended
-    bool ended_early = false;  // the command, or what it had left behind, was told to end because of that
+    bool ended_early = false;  // the command, or what it left behind, was therefore asked to end
     std::string failure = {};  // why the command could not be run
-    bool interrupted = false;  // dlock was sent INT, TERM or QUIT meanwhile
+    bool interrupted = false;  // dlock received INT, TERM or QUIT meanwhile
   };
 
   Supervisor(const Setup& setup, std::optional<Guardian>& guardian);
 
-  // Returns when no process of the command is left (or when what is left cannot be killed).
+  // Returns when no process of the command is left, or the rest cannot be killed.
   [[nodiscard]] Outcome run();
 
  private:
@@ -75,13 +75,13 @@ class Supervisor {
   Child child_;
   Phase phase_ = Phase::starting;
   TimePoint guarded_until_ = TimePoint::min();
-  TimePoint sweep_at_ = TimePoint::max();    // when what the command has left behind is killed
-  TimePoint kill_at_ = TimePoint::max();     // when everything is killed once more; max(): killing has not begun
-  TimePoint give_up_at_ = TimePoint::max();  // when what the command has left behind is called unkillable
+  TimePoint sweep_at_ = TimePoint::max();    // when to kill what the command left behind
+  TimePoint kill_at_ = TimePoint::max();     // when to kill everything once more; max(): killing has not begun
+  TimePoint give_up_at_ = TimePoint::max();  // when to give up killing what the command left behind
   TimePoint killing_since_ = TimePoint::min();
   bool reaper_is_gone_ = false;
   bool has_terminal_ = false;  // the command was given the terminal
-  bool hung_up_ = false;       // the command was told that there is no terminal for it
+  bool hung_up_ = false;       // the command was notified that it gets no terminal
   Outcome outcome_;
 };
 

@@ -33,7 +33,7 @@ bool write_all(int fd, std::string_view text) noexcept {
     if (n >= 0) {
       text.remove_prefix(static_cast<std::size_t>(n));
     } else if (errno == EAGAIN) {
-      // The caller handed us a non-blocking descriptor, perhaps shared with others: its flags are not ours to change.
+      // The caller's descriptor is non-blocking, and perhaps shared: dlock must not change its flags.
       pollfd writable{.fd = fd, .events = POLLOUT, .revents = 0};
       if (::poll(&writable, 1, -1) < 0 && errno != EINTR) return false;
     } else if (errno != EINTR) {
@@ -88,7 +88,7 @@ Event::Event() : fd_(check(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"))
 
 void Event::notify() const noexcept {
   const std::uint64_t one = 1;
-  // It fails only when the counter is full, and then the event is signalled already.
+  // It fails only if the counter is full, and then the event is signalled already.
   (void)!::write(fd_.get(), &one, sizeof one);
 }
 
@@ -114,7 +114,7 @@ void Alarm::set(TimePoint at) {
 
 void Alarm::clear() const noexcept {
   std::uint64_t count = 0;
-  (void)!::read(fd_.get(), &count, sizeof count);  // nothing to read: it had not rung
+  (void)!::read(fd_.get(), &count, sizeof count);  // nothing to read: it had not expired
 }
 
 }  // namespace dlock::cli

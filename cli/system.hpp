@@ -16,28 +16,28 @@ namespace dlock::cli {
 
 using util::UniqueFd;
 
-// Returns result, or throws what errno says about `what`.
+// Returns result; if it is -1, throws errno's error about `what`.
 int check(int result, const char* what);
 
 // Both ends are close-on-exec: first reads, second writes.
 [[nodiscard]] std::pair<UniqueFd, UniqueFd> make_pipe();
 
-// Writes all of it, riding out interruptions and full pipes. False when the other side is gone or the disk is full.
+// Writes all of it, despite interruptions and full pipes. False if the other side is gone or the disk is full.
 bool write_all(int fd, std::string_view text) noexcept;
 
-// read() that rides out interruptions. Async-signal-safe, like all that follow.
+// read(), repeated after interruptions. Async-signal-safe, like all that follow.
 ssize_t read_some(int fd, void* into, std::size_t size) noexcept;
 
 enum class Closing { now, on_exec };
-// Closes all descriptors that are open, but for these, which are sorted.
+// Closes all open descriptors except `kept`, which is sorted.
 void close_all_but(const std::vector<int>& kept, Closing when) noexcept;
-// All from this one on.
+// All from this one up.
 void close_from(unsigned first) noexcept;
 
 // Ends a child process, whose status is not needed.
 void kill_and_reap(pid_t child) noexcept;
 
-// Becomes readable when notify() was called; from any thread.
+// Readable after notify(); any thread.
 class Event {
  public:
   Event();

@@ -1,5 +1,5 @@
-// The controlling terminal, and whose turn it is to read from it. The command has a process group of its own, so for
-// Ctrl-C, Ctrl-Z and typing to reach it, that group must be the terminal's foreground group.
+// The controlling terminal, and its foreground group. The command has its own process group, which must be in the
+// foreground for Ctrl-C, Ctrl-Z and typed input to reach it.
 #pragma once
 
 #include <sys/types.h>
@@ -17,13 +17,13 @@ class Terminal {
   [[nodiscard]] bool exists() const noexcept { return static_cast<bool>(fd_); }
   // dlock's own group is in the foreground.
   [[nodiscard]] bool ours() const noexcept;
-  // The command is going to talk to a person: dlock is in the foreground, and both standard input and output are
-  // terminals. With one of them redirected, dlock may share the terminal with the rest of a pipeline (a pager), and
-  // the command gets it only when it asks, by being stopped for reading.
+  // The command will interact with a person: dlock is in the foreground, and both standard input and output are
+  // terminals. If one of them is redirected, dlock may share the terminal with the rest of a pipeline (a pager), and
+  // the command gets it only once it is stopped for reading.
   [[nodiscard]] bool interactive() const noexcept;
 
   void give_to(pid_t group) const noexcept;
-  // If that group has it; the shell may have taken it already.
+  // No effect unless that group has it: the shell may have taken it already.
   void take_back_from(pid_t group) const noexcept;
 
  private:

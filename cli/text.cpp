@@ -11,7 +11,7 @@ namespace dlock::cli {
 
 namespace {
 
-// How many characters to add, remove, replace or swap with their neighbours make one of the other.
+// The number of characters to add, remove, replace or swap with a neighbour, to change one into the other.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);

@@ -1,4 +1,4 @@
-// Words for values that people read.
+// Texts for people.
 #pragma once
 
 #include <dlock/lock_kind.hpp>
@@ -17,15 +17,15 @@ namespace dlock::cli {
 // "a", "b" and "c", each in quotation marks.
 [[nodiscard]] std::string quoted(const std::vector<std::string>& names);
 
-// The one of these words that somebody meant who wrote `word`, by all appearances; empty: none.
+// The word that `word` was most likely meant to be; empty: none.
 [[nodiscard]] std::string most_like(std::string_view word, const std::vector<std::string>& words);
 
 // The kind of a lock in one word, as in --kind and DLOCK_KIND.
 [[nodiscard]] std::string_view kind_word(LockKind kind) noexcept;
 inline constexpr std::array every_kind{LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
 
-// The meaning of a capability to somebody who relies on it, in one sentence without a full stop: of "scope", "lease" or
-// "fencing", by the word that to_string() has for it.
+// What a capability means to its users, in one sentence without a full stop: of "scope", "lease" or "fencing", by
+// to_string()'s word for it.
 [[nodiscard]] std::string_view explain(std::string_view guarantee, std::string_view word) noexcept;
 
 // One line about the service behind a URL scheme.

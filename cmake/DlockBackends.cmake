@@ -1,4 +1,4 @@
-# Backends that need a client library: built where that is found (AUTO), always (ON, or configuring fails), never (OFF).
+# Backends that need a client library: built if that is found (AUTO), always (ON, or configuring fails), never (OFF).
 
 # dlock_optional_backend(NAME "description") declares the option DLOCK_WITH_<NAME>.
 function(dlock_optional_backend name description)
@@ -9,8 +9,8 @@ function(dlock_optional_backend name description)
   endif()
 endfunction()
 
-# dlock_use_for_backend(NAME variable target what) sets the variable to whether the target is there, that is, whether the
-# backend is to be built. `what` is what was looked for, for people.
+# dlock_use_for_backend(NAME variable target what) sets the variable to whether the target exists, that is, whether to
+# build the backend. `what` names the library for people.
 function(dlock_use_for_backend name result target what)
   set(${result} FALSE PARENT_SCOPE)
   if(TARGET ${target})
@@ -23,7 +23,7 @@ function(dlock_use_for_backend name result target what)
 endfunction()
 
 # dlock_find_for_backend(NAME variable module...) finds pkg-config modules as targets PkgConfig::<module> and sets the
-# variable to whether the backend is to be built.
+# variable to whether to build the backend.
 function(dlock_find_for_backend name result)
   set(${result} FALSE PARENT_SCOPE)
   if(NOT DLOCK_WITH_${name})

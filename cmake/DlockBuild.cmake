@@ -1,4 +1,4 @@
-# Helpers for the targets of this tree. Nothing here reaches those who use the installed library.
+# Helpers for the targets of this tree. Nothing here affects users of the installed library.
 option(DLOCK_WERROR "Treat warnings as errors" OFF)
 set(DLOCK_LIBRARY_COMPILE_OPTIONS "" CACHE STRING
   "Further options for compiling the library, the command and the checker of histories")
@@ -9,7 +9,7 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYP
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
 endif()
 
-# An installed program finds the shared library from where it lies itself, so that the tree can be moved.
+# An installed program finds the shared library relative to its own path, so that the tree can be moved.
 if(PROJECT_IS_TOP_LEVEL AND BUILD_SHARED_LIBS AND NOT DEFINED CMAKE_INSTALL_RPATH)
   file(RELATIVE_PATH dlock_rpath "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_LIBDIR}")
   set(CMAKE_INSTALL_RPATH "$ORIGIN/${dlock_rpath}")
@@ -22,7 +22,7 @@ target_compile_options(dlock_developer_flags INTERFACE -Wall -Wextra -Wpedantic 
   # False alarms of GCC 12 in std::string (GCC bug 105651) and in std::optional and its like (bug 80635).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
-  # In a unity build what is local to one source is not to the next, so there is no shadow between them.
+  # In a unity build, the local names of one source are visible in the next, so -Wshadow would warn without reason.
   $<$<BOOL:${CMAKE_UNITY_BUILD}>:-Wno-shadow>
   $<$<BOOL:${DLOCK_WERROR}>:-Werror>)
 if(DLOCK_BUILD_TESTS AND CMAKE_BUILD_TYPE STREQUAL "Debug")
@@ -30,8 +30,8 @@ if(DLOCK_BUILD_TESTS AND CMAKE_BUILD_TYPE STREQUAL "Debug")
   target_compile_definitions(dlock_developer_flags INTERFACE _GLIBCXX_ASSERTIONS)
 endif()
 if(DLOCK_SANITIZE)
-  # Not the check of virtual tables: it opens a pipe to see whether memory is readable, so it reports good objects where a
-  # test has used up the descriptors.
+  # Not the check of virtual tables: it opens a pipe to test whether memory is readable, so it reports good objects
+  # while a test has used up the descriptors.
   target_compile_options(dlock_developer_flags INTERFACE
     -fsanitize=$<TARGET_PROPERTY:dlock_sanitize> -fno-sanitize=vptr
     -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -53,14 +53,14 @@ function(dlock_target target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:dlock_developer_flags>)
 endfunction()
 
-# The headers that most sources include, precompiled. It hides includes that are missing, as a unity build does, so there
-# has to be a build without it as well.
+# Precompiles the headers that most sources include. Like a unity build, that hides missing includes, so there must also
+# be a build without it.
 option(DLOCK_PRECOMPILE_HEADERS "Precompile the headers that most sources include" OFF)
 set(dlock_standard_headers <algorithm> <array> <atomic> <chrono> <condition_variable> <cstdint> <deque> <functional>
   <map> <memory> <mutex> <optional> <set> <stop_token> <string> <string_view> <system_error> <thread> <unordered_map>
   <utility> <vector>)
 
-# What is precompiled is the same each time, for ccache.
+# Precompiled headers must be identical each time, for ccache.
 function(dlock_steady_precompiled target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
 endfunction()
@@ -94,7 +94,7 @@ endfunction()
 # Which directories below tests/ are built, as a regular expression: "unit/core|conformance/redis".
 set(DLOCK_TEST_ROOMS "." CACHE STRING "Regular expression of the directories below tests/ that are built")
 
-# dlock_add_rooms(DIRECTORY...): those of these directories with tests that are wanted.
+# dlock_add_rooms(DIRECTORY...): adds those of these directories whose tests are wanted.
 function(dlock_add_rooms)
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}/tests" OUTPUT_VARIABLE here)
   foreach(room IN LISTS ARGN)
@@ -106,13 +106,13 @@ function(dlock_add_rooms)
   endforeach()
 endfunction()
 
-# A process for each test shows that they need nothing of each other; starting them all takes its time, above all those
-# of sanitizers.
+# A process for each test shows that tests do not depend on each other; starting them all takes time, especially with
+# sanitizers.
 option(DLOCK_TESTS_APART "Let ctest run each test in a process of its own" ON)
 
 # dlock_add_test(NAME [NO_MAIN] [APART] [TIMEOUT seconds] [SHARDS n] SOURCES file... [LIBRARIES target...]
 #   [LABELS label...])
-# One GoogleTest executable; each of its tests becomes one for ctest (with APART, in any build). Where a process has much
+# One GoogleTest executable; each of its tests becomes one for ctest (with APART, in any build). If a process has much
 # to prepare, ctest runs it in so many shards instead, and the tests of a shard share a process.
 function(dlock_add_test name)
   cmake_parse_arguments(arg "NO_MAIN;APART" "SHARDS;TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
@@ -136,8 +136,8 @@ function(dlock_add_test name)
 endfunction()
 
 # dlock_discover_tests(PROGRAM [APART] LABELS label... [TIMEOUT seconds] [SHARDS n])
-# The tests of a program: each by itself, or, in builds that want it so and where shards are given, in so many shards.
-# The more time they may take, the earlier ctest starts them.
+# The tests of a program: each in its own process, or, in builds that want that and with SHARDS given, in so many
+# shards. ctest starts those first that may take longest.
 function(dlock_discover_tests program)
   cmake_parse_arguments(arg "APART" "TIMEOUT;SHARDS" "LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
@@ -149,7 +149,7 @@ function(dlock_discover_tests program)
   if(arg_SHARDS)
     dlock_add_shards(${program} COMMAND ${program} LABELS ${arg_LABELS} SHARDS ${arg_SHARDS})
   else()
-    # It cannot pass on a list, so that of several labels the first is taken.
+    # It cannot pass on a list, so the first of several labels is used.
     list(GET arg_LABELS 0 label)
     gtest_discover_tests(${program} PROPERTIES LABELS ${label} TIMEOUT ${arg_TIMEOUT} COST ${arg_TIMEOUT}
       DISCOVERY_TIMEOUT 60)
@@ -160,7 +160,7 @@ endfunction()
 # The tests of one run of a GoogleTest program, divided among so many processes.
 function(dlock_add_shards name)
   cmake_parse_arguments(arg "" "SHARDS" "COMMAND;LABELS" ${ARGN})
-  # What has many shards takes long: it starts first.
+  # Runs with many shards take long, so they start first.
   math(EXPR cost "600 + ${arg_SHARDS}")
   foreach(shard RANGE 1 ${arg_SHARDS})
     math(EXPR index "${shard} - 1")
@@ -172,12 +172,11 @@ function(dlock_add_shards name)
 endfunction()
 
 # dlock_add_conformance(PROGRAM SERVICE ONE subject VARIANTS subject... [PLAIN subject...] SHARDS n)
-# A conformance program that starts servers, which takes too long to have one for each test: every subject, called
-# <service>_<subject>, is divided into so many runs, and the tests of a run share their servers. ONE stands for the
-# backend where one has to do (label "one"). VARIANTS are its other strategies and other ways to reach it (label
-# "variant_of_<service>"). What all kinds of locks have in common is tested with plain locks, and by runs of their own
-# with the other kinds (labels "kinds_of_<service>", "variant_kinds_of_<service>"). PLAIN are variants that have plain
-# locks only.
+# A conformance program that starts servers, which is too slow for each test: every subject, called <service>_<subject>,
+# is divided into so many runs, and the tests of a run share their servers. ONE represents the backend if one is enough
+# (label "one"). VARIANTS are its other strategies and other ways to reach it (label "variant_of_<service>"). What all
+# kinds of locks have in common is tested with plain locks, and by separate runs with the other kinds (labels
+# "kinds_of_<service>", "variant_kinds_of_<service>"). PLAIN are variants that have plain locks only.
 function(dlock_add_conformance program service)
   cmake_parse_arguments(arg "" "ONE;SHARDS" "VARIANTS;PLAIN" ${ARGN})
   math(EXPR half "(${arg_SHARDS} + 1) / 2")

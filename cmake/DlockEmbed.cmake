@@ -1,8 +1,8 @@
-# Texts that a program carries with it.
+# Texts embedded in a program.
 
 # dlock_embed(TARGET NAMESPACE FUNCTION file...)
-# Compiles into the target, in that C++ name space, std::string_view FUNCTION(std::string_view name): the text of the
-# file that has this name without its extension, and for any other name an empty text. Declare it where it is used.
+# Compiles into the target, in that C++ namespace, std::string_view FUNCTION(std::string_view name): the text of the
+# file with this name, without its extension, and for any other name an empty text. Declare it where it is used.
 function(dlock_embed target namespace function)
   set(texts "")
   foreach(file IN LISTS ARGN)

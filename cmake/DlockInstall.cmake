@@ -1,4 +1,4 @@
-# What `cmake --install` puts where, for find_package(dlock) and for pkg-config.
+# The files that `cmake --install` installs, for find_package(dlock) and for pkg-config.
 include(CMakePackageConfigHelpers)
 
 set(dlock_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/dlock")
@@ -12,7 +12,7 @@ install(TARGETS dlock EXPORT dlockTargets
 get_target_property(dlock_type dlock TYPE)
 set(dlock_static_too FALSE)
 if(DLOCK_INSTALL_STATIC_TOO AND dlock_type STREQUAL "SHARED_LIBRARY")
-  # Nothing is compiled twice: the library's objects are position-independent in any build.
+  # No source is compiled twice: the library's objects are position-independent in any build.
   set(dlock_static_too TRUE)
   find_package(Threads REQUIRED)
   add_library(dlock_static STATIC $<TARGET_OBJECTS:dlock>)
@@ -26,7 +26,7 @@ if(DLOCK_INSTALL_STATIC_TOO AND dlock_type STREQUAL "SHARED_LIBRARY")
 endif()
 install(EXPORT dlockTargets NAMESPACE dlock:: DESTINATION "${dlock_package_dir}" COMPONENT dlock_development)
 
-# An export set of its own, so that only those who ask for the component need GoogleTest.
+# A separate export set, so that only users of the component need GoogleTest.
 if(TARGET dlock_conformance)
   install(TARGETS dlock_conformance dlock_conformance_program EXPORT dlockConformanceTargets
     ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT dlock_conformance
@@ -40,7 +40,7 @@ endif()
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/dlockConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/package/dlockConfig.cmake" INSTALL_DESTINATION "${dlock_package_dir}"
   NO_SET_AND_CHECK_MACRO)
-# As the shared library's SOVERSION has it.
+# The same version as in the shared library's SOVERSION.
 set(dlock_compatibility SameMajorVersion)
 if(PROJECT_VERSION_MAJOR EQUAL 0)
   set(dlock_compatibility SameMinorVersion)
@@ -51,7 +51,7 @@ install(FILES "${PROJECT_BINARY_DIR}/package/dlockConfig.cmake"
   "${PROJECT_BINARY_DIR}/package/dlockConfigVersion.cmake" DESTINATION "${dlock_package_dir}"
   COMPONENT dlock_development)
 
-# The .pc file finds its prefix from where it lies, so that an installed tree can be moved.
+# The .pc file finds its prefix relative to its own path, so that an installed tree can be moved.
 file(RELATIVE_PATH dlock_pc_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 cmake_path(IS_ABSOLUTE CMAKE_INSTALL_LIBDIR dlock_libdir_is_absolute)
 if(dlock_libdir_is_absolute)
@@ -64,7 +64,7 @@ cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_LIBDIR BASE_DIRECTORY "\${prefix}" OUTPUT
 cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_INCLUDEDIR BASE_DIRECTORY "\${prefix}" OUTPUT_VARIABLE dlock_pc_includedir)
 list(JOIN DLOCK_PRIVATE_LIBRARIES " " dlock_pc_private)
 string(APPEND dlock_pc_private " -pthread")
-# Where there is only the static library, its users need these without asking for them by --static.
+# If there is only the static library, its users need these without --static.
 set(dlock_pc_name dlock)
 set(dlock_pc_libs " -ldlock")
 if(dlock_type STREQUAL "STATIC_LIBRARY")
@@ -74,7 +74,7 @@ endif()
 configure_file("${CMAKE_CURRENT_LIST_DIR}/dlock.pc.in" "${PROJECT_BINARY_DIR}/package/dlock.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/package/dlock.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
   COMPONENT dlock_development)
-# Beside a shared library the linker would not take the static one.
+# If there is a shared library, too, the linker would not use the static one.
 if(dlock_static_too)
   set(dlock_pc_name dlock-static)
   set(dlock_pc_libs " -l:libdlock.a ${dlock_pc_private}")

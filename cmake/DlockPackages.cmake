@@ -1,5 +1,5 @@
-# Debian packages, made by CPack: one for each component that DlockInstall.cmake and cli/CMakeLists.txt name. For a tree
-# that scripts/package has configured; `cpack` in its folder makes them again.
+# Debian packages, made by CPack: one for each component of DlockInstall.cmake and cli/CMakeLists.txt. For a tree
+# configured by scripts/package; `cpack` in it makes them again.
 set(DLOCK_PACKAGE_VERSION "${PROJECT_VERSION}" CACHE STRING "Version of the packages")
 set(DLOCK_PACKAGE_TIME "0" CACHE STRING "When the sources were committed, in seconds since 1970")
 set(DLOCK_PACKAGE_MAINTAINER "dlock maintainers <maintainers@dlock.invalid>" CACHE STRING "Name and address in the packages")
@@ -12,7 +12,7 @@ if(NOT BUILD_SHARED_LIBS OR NOT DLOCK_INSTALL_STATIC_TOO OR NOT DLOCK_BUILD_BENC
   message(FATAL_ERROR "DLOCK_PACKAGES is for scripts/package, which sets more options")
 endif()
 
-# The name of the library's package says which programs can use it.
+# The name of the library's package shows which programs can use it.
 set(library_package libdlock${DLOCK_SOVERSION})
 set(package_dlock_library ${library_package})
 set(package_dlock_development libdlock-dev)
@@ -21,7 +21,7 @@ set(package_dlock_bench dlock-bench)
 set(package_dlock_documentation dlock-doc)
 set(components dlock_library dlock_development dlock_command dlock_bench dlock_documentation)
 
-# What each package of Debian has.
+# The content of each package of Debian.
 execute_process(COMMAND date --utc "--date=@${DLOCK_PACKAGE_TIME}" --rfc-email OUTPUT_VARIABLE package_date
   OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 configure_file("${packaging}/changelog.in" "${made}/changelog" @ONLY)
@@ -47,7 +47,7 @@ else()
     "${PROJECT_SOURCE_DIR}/CODE_OF_CONDUCT.md" DESTINATION "${place}" COMPONENT dlock_documentation)
 endif()
 
-# Programs that are linked to the library depend on its package. ldconfig is run by a trigger.
+# Programs linked to the library depend on its package. A trigger runs ldconfig.
 file(CONFIGURE OUTPUT "${made}/shlibs" CONTENT "libdlock ${DLOCK_SOVERSION} ${library_package} (>= ${PROJECT_VERSION}~)\n")
 file(CONFIGURE OUTPUT "${made}/triggers" CONTENT "activate-noawait ldconfig\n")
 
@@ -88,7 +88,7 @@ set(CPACK_DEBIAN_DLOCK_DEVELOPMENT_PACKAGE_NAME libdlock-dev)
 set(CPACK_DEBIAN_DLOCK_DEVELOPMENT_PACKAGE_SOURCE dlock)
 set(CPACK_DEBIAN_DLOCK_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_COMPONENT_DLOCK_DEVELOPMENT_DEPENDS dlock_library)
-# What a program needs that is linked to the static library.
+# The dependencies of a program linked to the static library.
 set(CPACK_DEBIAN_DLOCK_DEVELOPMENT_PACKAGE_RECOMMENDS
   "libhiredis-dev, libmariadb-dev, libnghttp2-dev, libpq-dev, libssl-dev, libzookeeper-mt-dev")
 set(CPACK_DEBIAN_DLOCK_DEVELOPMENT_PACKAGE_SUGGESTS dlock-doc)

@@ -1,6 +1,6 @@
-# The version and the revision of the sources, for programs that show them. The revision is looked up in each build, not
-# only when it is configured. It is in a library of its own: after a commit one small source is compiled, and only
-# programs that show it are linked again.
+# The version and the revision of the sources, for programs that show them. Each build determines the revision, not only
+# each configuration. It is in a separate library: after a commit, one small source is compiled, and only programs that
+# show it are linked again.
 set(dlock_revision_source "${PROJECT_BINARY_DIR}/revision/revision.cpp")
 set(dlock_write_revision "${CMAKE_COMMAND}" "-DSOURCE_DIR=${PROJECT_SOURCE_DIR}" "-DVERSION=${PROJECT_VERSION}"
   "-DOUTPUT=${dlock_revision_source}" -P "${CMAKE_CURRENT_LIST_DIR}/WriteRevision.cmake")

@@ -1,5 +1,5 @@
-// Many waits, no thread blocked: acquiring with handlers, work on threads of one's own, being told of a loss, and
-// giving up a wait.
+// Many waits without a blocked thread: acquires with handlers, work on your own threads, notification of a loss, and
+// cancelling a wait.
 //
 //   async_workers [URL]
 //
@@ -108,7 +108,7 @@ void lose_patience(dlock::DistributedLock& lock) {
   finished.wait();
 }
 
-// Whoever holds a lock is told when it can no longer be relied on.
+// A holder is notified when its lock is no longer reliable.
 void lose_the_lock(const dlock::Client& client, dlock::DistributedLock& lock) {
   if (!client.capabilities().can_break) {
     say("this service never takes a lock from a holder");
@@ -120,7 +120,7 @@ void lose_the_lock(const dlock::Client& client, dlock::DistributedLock& lock) {
     say("the lock was lost");
     told.count_down();
   });
-  (void)client.break_lock(lock.name());  // an operator's doing; noticed at the next renewal
+  (void)client.break_lock(lock.name());  // as an operator would; noticed at the next renewal
   told.wait();
   say(lease.held() ? "unexpected: still held" : "and the lease knows");
 }

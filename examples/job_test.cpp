@@ -37,7 +37,7 @@ Outcome run_job(dlock::DistributedLock& lock, dlock::Duration wait,
     return lease->release() ? Outcome::done : Outcome::lost;
   } catch (const dlock::Error& e) {
     if (e.code() == dlock::errc::unavailable) return Outcome::unavailable;
-    throw;  // a mistake in the program or in its configuration, such as access_denied
+    throw;  // an error in the program or its configuration, such as access_denied
   }
 }
 
@@ -130,7 +130,7 @@ void a_job_whose_lock_is_taken_away_stops() {
     ++test.written;
     if (row > 1) return;
     (void)test.other.break_lock("job");
-    test.clock->advance(15s);  // the client renews the lease after a third of it, and is told
+    test.clock->advance(15s);  // the client renews the lease after a third of it, and learns of the loss
     wait_until_lost(lease);
   });
   expect(outcome == Outcome::lost && test.written == 1, "a job whose lock is taken away stops");

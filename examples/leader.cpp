@@ -1,5 +1,5 @@
-// Two candidates and a follower. Who leads says where it can be reached, and the follower goes to whoever leads. When
-// the leader resigns, or dies, the other one leads.
+// Two candidates and a follower. The leader publishes its address, and the follower connects to the current leader.
+// When the leader resigns, or dies, the other candidate leads.
 //
 //   leader [URL]
 #include <condition_variable>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// Where the leader can be reached, as an observer was told; nobody: "".
+// The leader's address, as an observer was notified; "": there is none.
 class Follower {
  public:
   void see(const std::optional<dlock::Leader>& leader) {

@@ -1,5 +1,5 @@
-// A cache that many read and one refreshes: readers hold the lock together, and whoever finds the cache too old becomes
-// the writer, alone, looks again, and refreshes it once for all.
+// A cache that many read and one refreshes: readers hold the lock together. A reader that finds the cache too old
+// becomes the writer, alone, checks again, and refreshes it once for all.
 //
 //   price_cache [URL]
 #include <atomic>
@@ -41,7 +41,7 @@ class Cache {
   dlock::FencingToken newest_writer_;
 };
 
-// The newest version there is, refreshed if what is in the cache is older. Answers whether this call refreshed it.
+// The newest version, after a refresh if the cache is older. Returns whether this call refreshed it.
 bool use(const dlock::Client& client, Cache& cache, int newest) {
   dlock::ReadWriteLock lock = client.make_read_write_lock("prices");
   int version = 0;

@@ -1,9 +1,9 @@
-// Metrics of a client with prometheus-cpp: its counters as they are when Prometheus asks, and how long waits and
-// renewals take as histograms.
+// Metrics of a client with prometheus-cpp: its counters at the time of each scrape, and histograms of the times of
+// waits and renewals.
 //
 //   prometheus_observer [URL]
 //
-// Names of locks are no labels, because each value of a label is a time series of its own: there may be many names.
+// Names of locks are no labels, because each value of a label is a separate time series, and there may be many names.
 #include <prometheus/collectable.h>
 #include <prometheus/histogram.h>
 #include <prometheus/metric_family.h>
@@ -82,7 +82,7 @@ class ClientCounters final : public prometheus::Collectable {
   const dlock::Client& client_;
 };
 
-// The metrics without help, and without what differs in each run. A program has an exposer instead:
+// Prints the metrics without help, and without what differs in each run. A program has an exposer instead:
 //
 //   prometheus::Exposer exposer("127.0.0.1:9102");
 //   exposer.RegisterCollectable(registry);

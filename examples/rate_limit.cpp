@@ -1,5 +1,5 @@
-// No more than so many at once, over all hosts: each upload takes a permit of a semaphore. A permit is a lease, so that
-// of an uploader which dies comes back by itself.
+// A limit on concurrent uploads over all hosts: each upload takes a permit of a semaphore. A permit is a lease, so an
+// uploader that dies gives its permit back automatically.
 //
 //   rate_limit [URL]
 #include <atomic>
@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
       for (int host = 0; host < 8; ++host) {
         hosts.emplace_back([&, host] {
           const dlock::Client client = dlock::connect(url, {.label = "host" + std::to_string(host)});
-          dlock::Semaphore uploads = client.make_semaphore("uploads", permits);  // everybody gives the same number
+          dlock::Semaphore uploads = client.make_semaphore("uploads", permits);  // all give the same number
           for (int i = 0; i < 5; ++i) {
             dlock::with_lock(uploads, {.wait = 30s}, [&](const dlock::Lease&) {
               const int now = ++under_way;

@@ -1,6 +1,6 @@
-// A lock inside a transaction of the program's own: two workers change the same account, each reads the balance,
-// thinks, and writes. What keeps them apart is released by the COMMIT that makes the change visible, so there is no
-// moment between the two, and no lease that could run out.
+// A lock inside the program's own transaction: two workers change the same account; each reads the balance, computes,
+// and writes. The COMMIT that makes the change visible also releases the lock, so there is no moment between the two,
+// and no lease that could expire.
 //
 //   transaction_lock CONNINFO             (of a database where "dlock init" was run; see PQconnectdb)
 #include <libpq-fe.h>
@@ -34,7 +34,7 @@ std::string run(PGconn* connection, const std::string& sql) {
   return PQntuples(result.get()) > 0 ? PQgetvalue(result.get(), 0, 0) : "";
 }
 
-// Safe whatever happens: the transaction of a connection that is closed is rolled back, and its locks are free.
+// Always safe: if its connection is closed, a transaction is rolled back, and its locks are free.
 void pay_in(const char* conninfo, int times) try {
   const Connection connection = open(conninfo);
   for (int i = 0; i < times; ++i) {

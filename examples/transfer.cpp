@@ -1,6 +1,6 @@
-// Several locks in one go: money moves between two accounts, and nobody may touch either of them meanwhile. A MultiLock
-// takes all of them or none, in an order that is the same for everybody, so that transfers in both directions never
-// wait for each other in a circle.
+// Several locks at once: money moves between two accounts, which no other transfer may touch meanwhile. A MultiLock
+// takes all of them or none, in an order that is the same for all clients, so that transfers in opposite directions
+// never deadlock.
 //
 //   transfer [URL]
 #include <cstdint>
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
     }
     std::cout << "alice has " << accounts.at("alice").balance << ", bob has " << accounts.at("bob").balance << '\n';
 
-    // All or nothing: where one account is taken, the other is not kept.
+    // All or nothing: if one account is locked, the other is not kept.
     const dlock::Client client = dlock::connect(url);
     const dlock::Lease audit = client.make_lock("accounts/bob").acquire();
     dlock::MultiLock both = client.make_multi_lock({"accounts/alice", "accounts/bob"});

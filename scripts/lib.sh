@@ -1,28 +1,28 @@
-# Functions that the scripts share; source it. Sourcing has no effect beyond defining things.
+# Functions shared by the scripts; source it. Sourcing only defines things.
 
-# What building the library and the command needs (Debian 12).
+# Packages needed to build the library and the command (Debian 12).
 DLOCK_BUILD_PACKAGES=(g++ cmake ninja-build pkg-config libasio-dev libcli11-dev nlohmann-json3-dev libfmt-dev
   libxxhash-dev libhiredis-dev libssl-dev libzookeeper-mt-dev libpq-dev libmariadb-dev libnghttp2-dev)
-# What the tests and the benchmarks need beyond that.
+# Packages that the tests and the benchmarks need in addition.
 DLOCK_TEST_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev libboost1.81-dev groff-base redis-server openssl
   zookeeper etcd-server etcd-client postgresql-15 pgbouncer mariadb-server-core mariadb-client-core python3-kazoo python3-redis libcurator-recipes-java
   librhino-java liblua5.1-0-dev nftables faketime patch make python3-yaml zsh fish systemd libspdlog-dev
   prometheus-cpp-dev)
-# Clang with its sanitizers. llvm-16 names functions in reports, and suppressions go by these names.
+# Clang with its sanitizers. llvm-16 provides function names in reports, by which suppressions work.
 DLOCK_SANITIZER_PACKAGES=(clang-16 libclang-rt-16-dev lld-16 llvm-16)
 DLOCK_LINT_PACKAGES=(git clang-16 clang-format-16 clang-tidy-16)
 
-# Options of cmake: many sources at once; and, for the preset dev, as users build it. What tests and measures is not
-# optimised: it would take twice as long to compile.
+# Options of cmake: many sources at once; and, for the preset dev, as users build it. Tests and benchmarks are not
+# optimised, which would double their compile time.
 DLOCK_UNITY=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16)
 DLOCK_OPTIMISED=(-DCMAKE_BUILD_TYPE=RelWithDebInfo '-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-g1 -DNDEBUG'
   -DDLOCK_LIBRARY_COMPILE_OPTIONS=-O2)
-# Where building takes longer than what is built: a linker would copy a static library into each program, and an assertion
-# knows its line without debug information.
+# For builds that take longer than their tests: otherwise the linker would copy a static library into each program. An
+# assertion knows its line without debug information.
 DLOCK_SOON_BUILT=(-DBUILD_SHARED_LIBS=ON -DDLOCK_TEST_COMPILE_OPTIONS=-g0)
 
-# dlock_install_packages [PACKAGE...]: installs those that are missing; without arguments, everything that building,
-# testing and measuring needs. apt-get is not run when nothing is missing.
+# dlock_install_packages [PACKAGE...]: installs missing packages; without arguments, all packages for building, testing
+# and measuring. Does not run apt-get if none is missing.
 dlock_install_packages() {
   local package
   local -a wanted=("$@") missing=() as_root=()
@@ -68,7 +68,7 @@ dlock_configure() { # TREE PRESET [OPTION of cmake...]
   }
 }
 
-# A compiler asks for a lot of memory and gives none back; in large pieces that costs fewer page faults.
+# A compiler allocates a lot of memory and frees none; in large pieces, that costs fewer page faults.
 dlock_make() { # TREE [TARGET...]
   GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864:glibc.malloc.trim_threshold=1073741824 \
     cmake --build "build/$1" --parallel "$(nproc)" -- --quiet "${@:2}"
@@ -79,8 +79,8 @@ dlock_build() { # TREE PRESET [OPTION of cmake...]
   dlock_make "$1"
 }
 
-# The files that have changed lately: since the last commit that others have or, where that is the last one or cannot be
-# told, in the four hours before it; without a history, all files. Not those sources in which only comments have changed.
+# The recently changed files: since the last pushed commit or, if that is the last commit or unknown, in the four hours
+# before it; without a history, all files. Sources in which only comments have changed are left out.
 dlock_changed_files() {
   local base file
   base=$(git merge-base HEAD '@{upstream}' 2>/dev/null || true)
@@ -92,17 +92,18 @@ dlock_changed_files() {
     return
   fi
   git diff --name-only "$base" | while read -r file; do
-    if [[ $file != *.?pp || ! -e $file || "$(git show "$base:$file" 2>/dev/null | dlock_code)" != "$(dlock_code <"$file")" ]]; then
+    if [[ $file != *.?pp || ! -e $file ||
+      "$(git show "$base:$file" 2>/dev/null | dlock_code)" != "$(dlock_code <"$file")" ]]; then
       echo "$file"
     fi
   done
 }
 
-# A source without its comments.
+# Standard input, a source, without its comments.
 dlock_code() { g++ -x c++ -fpreprocessed -dD -E -P - 2>/dev/null; }
 
-# Most tests wait most of the time; more of them at once would starve each other's servers. How long something may take
-# that must happen at some time is no question of theirs.
+# Most tests mostly wait; still, too many at once would starve each other's servers. The guard is long, because tests do
+# not check how long things take that only have to happen at some time.
 dlock_run_tests() { # TREE [OPTION of ctest...]
   export DLOCK_CONFORMANCE_GUARD_MS=${DLOCK_CONFORMANCE_GUARD_MS:-120000}
   local status=0
@@ -111,7 +112,7 @@ dlock_run_tests() { # TREE [OPTION of ctest...]
   return "$status"
 }
 
-# What failed in programs of many tests, in a few lines at the end.
+# The failures in programs with many tests, in a few lines at the end.
 dlock_tell_failures() { # LOG of ctest
   echo
   echo "What failed:"
@@ -119,8 +120,8 @@ dlock_tell_failures() { # LOG of ctest
 }
 
 dlock_sanitizer_settings() {
-  # What is freed need not be kept for long, nor be told of in so many words: most of the time of a test goes into memory
-  # that was not used before. Stack frames that are kept to be found after a return cost as much time again.
+  # Quarantine and stack traces of memory are kept short: most of a test's time goes into memory that was not
+  # used before. Keeping stack frames after a return, to detect their use, would cost as much time again.
   export ASAN_OPTIONS=strict_string_checks=1:quarantine_size_mb=16:malloc_context_size=10
   ASAN_OPTIONS+=:detect_stack_use_after_return=0
   export UBSAN_OPTIONS=print_stacktrace=1
@@ -128,8 +129,8 @@ dlock_sanitizer_settings() {
   export TSAN_OPTIONS="second_deadlock_stack=1:suppressions=$PWD/tests/tsan.supp"
 }
 
-# Whether the disk keeps up with what several servers write is no question of the tests: files are kept in memory, where
-# there is room for several servers, and programs can be run from there, as some tests do.
+# Tests do not depend on the disk's speed for several servers: files are kept in memory, if there is room for several
+# servers, and programs can be run from there, as some tests do.
 dlock_keep_files_in_memory() {
   [[ -z ${TMPDIR:-} ]] || return 0
   [[ -w /dev/shm && ,$(findmnt --noheadings --output OPTIONS --target /dev/shm), != *,noexec,* ]] || return 0

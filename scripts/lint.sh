@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the format and the mutants, and lints; changes nothing. `scripts/lint.sh format` does the first two, `tidy` the
-# last; `scripts/lint.sh some` lints what has changed lately. scripts/nightly lints everything.
+# last; `scripts/lint.sh some` lints recent changes. scripts/nightly lints everything.
 # To reformat: git ls-files '*.hpp' '*.cpp' | xargs clang-format-16 -i
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,7 +10,7 @@ check_format() {
   git ls-files -z -- '*.hpp' '*.cpp' | xargs -0 clang-format-16 --dry-run --Werror
 }
 
-# Broken copies of the library are made at night only, from patches that have to fit the sources of today.
+# Mutants are built at night only, from patches that must apply to the current sources.
 check_mutants() {
   local mutant status=0
   for mutant in tests/torture/mutants/*.patch; do
@@ -22,9 +22,9 @@ check_mutants() {
   return "$status"
 }
 
-# Sources of the library and the programs, with the headers that they include. Most of the time would go into looking
-# through the same headers again, so sources are taken many at once, as in a unity build. Those whose names clash then
-# are looked at one by one; for a few it is known (SKIP_UNITY_BUILD_INCLUSION).
+# Sources of the library and the programs, with the headers that they include. Most of the time would go into the same
+# headers, so many sources are checked at once, as in a unity build. Those whose names clash then are checked one by
+# one; a few are known to (SKIP_UNITY_BUILD_INCLUSION).
 run_tidy() { # sources | some_sources
   local tree
   for tree in build/lint build/lint-apart; do
@@ -35,18 +35,18 @@ run_tidy() { # sources | some_sources
   done
   local output
   output=$("$1" | sort | xargs -r -P "$(nproc)" -n 1 "$BASH" "$0" one) && return
-  # Once for each finding, though it be in a header that many include; all of it if it is something else that is wrong.
+  # Prints each finding once, even in a header that many include; for any other failure, the whole output.
   grep -E ': (error|warning): |^error: ' <<< "$output" | sort -u || echo "$output"
   return 1
 }
 
-# What build/lint compiles: unity sources, and those that are left by themselves.
+# The compiled sources of build/lint: unity sources, and single ones.
 sources() {
   sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/lint/compile_commands.json |
     grep -E "^$PWD/((src|backends|cli|bench|torture)/|build/lint/(src|cli|bench|torture)/.*/Unity/)"
 }
 
-# Those with a source that has changed lately, or with the first that includes a header that has.
+# Those with a recently changed source, or with the first one that includes a recently changed header.
 some_sources() {
   local files changed source
   files=$(dlock_changed_files)
@@ -64,10 +64,10 @@ some_sources() {
   done
 }
 
-# A source, or all those that a unity source includes.
+# A source, or all sources that a unity source includes.
 tidy_one() {
   local output clashing
-  # A unity source is the one place where sources are included, and where they see the names of each other.
+  # Only a unity source includes sources, and only there do they see each other's names.
   output=$(clang-tidy-16 -quiet -p build/lint --checks=-bugprone-suspicious-include --extra-arg=-Wno-shadow "$1" 2>&1) &&
     return
   if [[ $1 == */unity_* && $output == *clang-diagnostic-error* ]]; then

@@ -15,7 +15,7 @@ class Dice {
   explicit Dice(std::uint64_t seed) : random_(seed) {}
 
   [[nodiscard]] std::uint64_t roll() { return random_(); }
-  // From 0 to count - 1; the slight preference of small numbers does not matter here.
+  // From 0 to count - 1; slightly prefers small numbers, which does not matter here.
   [[nodiscard]] std::uint64_t below(std::uint64_t count) { return random_() % count; }
   [[nodiscard]] bool chance(std::uint64_t percent) { return below(100) < percent; }
   // From `least` to, but not including, `most`.
@@ -23,7 +23,7 @@ class Dice {
     const auto width = static_cast<std::uint64_t>((most - least).count());
     return least + std::chrono::nanoseconds(static_cast<std::int64_t>(width == 0 ? 0 : below(width)));
   }
-  // Within the same bounds, and each order of magnitude is as likely as any other. `least` is more than nothing.
+  // Within the same bounds, with each order of magnitude equally likely. `least` is positive.
   [[nodiscard]] std::chrono::nanoseconds of_any_size(std::chrono::nanoseconds least, std::chrono::nanoseconds most) {
     std::uint64_t doublings = 1;
     for (auto size = least; size < most / 2; size *= 2) ++doublings;

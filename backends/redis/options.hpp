@@ -1,4 +1,4 @@
-// What a redis:// or rediss:// URL says, or one of Sentinel's or of a cluster's.
+// The options in the URL of one server (redis[s]), of a service with sentinels, or of a cluster.
 //
 //   redis[s]://[[user]:password@]host[:6379][/db][?strategy=...&prefix=...&replicas_ack=...&allow_replica=1
 //       &password_file=...&tls_ca=...]
@@ -27,15 +27,15 @@ namespace dlock::redis {
 // How waiters wait.
 enum class Strategy {
   queue,      // in a queue at the server; a release hands the lock to the first
-  broadcast,  // a release tells all waiters, the fastest gets it
-  poll,       // ask again and again; needs no right to publish or subscribe
+  broadcast,  // a release notifies all waiters, the fastest gets the lock
+  poll,       // waiters retry; needs no right to publish or subscribe
 };
 
 [[nodiscard]] std::string_view to_string(Strategy strategy) noexcept;
 
-// In a URL, and with those that are learnt.
+// Of the URL and learnt from them, together.
 inline constexpr std::size_t most_sentinels = 16;
-// In a URL.
+// Of the URL.
 inline constexpr std::size_t most_nodes_named = 100;
 
 // Sentinels, which know where the server is: the master of a service.
@@ -56,10 +56,10 @@ struct ClusterOptions {
 };
 
 struct Options {
-  common::Host host{.name = "localhost", .port = 6379};  // where there are sentinels: not known
+  common::Host host{.name = "localhost", .port = 6379};  // unknown if there are sentinels
   std::optional<std::string> user;
   std::optional<std::string> password;
-  std::optional<common::PasswordFile> password_file;  // in its place
+  std::optional<common::PasswordFile> password_file;  // instead of the password
   std::uint32_t db = 0;
   std::string prefix = "dlock:";
   Strategy strategy = Strategy::queue;
@@ -67,7 +67,7 @@ struct Options {
   std::optional<common::TlsOptions> tls;
   std::optional<SentinelOptions> sentinel;
   std::optional<ClusterOptions> cluster;  // host is the first of them, or the node that a connection leads to
-  // Any server may grant locks, a replica, too. Also of connections to sentinels.
+  // Any server may grant locks, even a replica. Also set for connections to sentinels.
   bool any_role = false;
 
   std::string client_name;  // for CLIENT LIST

@@ -60,7 +60,7 @@ RedisBackend::RedisBackend(BackendHost& host, Options options, StreamFactory str
                release_requests(*topology_, client_, [this] { on_publish_forbidden(); })),
       wake_ups_(*topology_, acquirer_, cleanup_, client_) {}
 
-// A server that hangs, and goes on after this client has gone, then frees what was never confirmed.
+// Lets a server that is unresponsive now, and recovers later, free the grants that were never confirmed.
 RedisBackend::~RedisBackend() {
   cleanup_.for_each_unconfirmed([this](const Cleanup::Claim& claim) {
     release_at_the_end(*topology_, claim.kind, lock_key(options_, claim.name, claim.kind),
@@ -119,7 +119,7 @@ void RedisBackend::try_until(TimePoint deadline, const LockRequest& request, Try
       [this, deadline, request, done = std::move(done)](Result<AcquireAnswer> answer, TimePoint sent) {
         using Status = TryOutcome::Status;
         if (!answer.ok()) {
-          // A reply that makes no sense says nothing about what was done; such a try is not repeated.
+          // After a malformed reply the outcome is unknown, and this try is not repeated.
           if (answer.failure().code == errc::protocol) abandon(request);
           if (answer.failure().code == errc::ambiguous) cleanup_.in_doubt(request.owner, alive_for);
           return done({.status = Status::failed, .failure = answer.failure()});
@@ -194,7 +194,7 @@ void RedisBackend::on_state(Node& node, NodeState state) {
 // Locks are exactly the keys that a server short of memory evicts first.
 void RedisBackend::check_eviction(Node& node) {
   (void)node.commands().request({"INFO", "memory"}, topology_->answer_by(), [this](Result<Reply> reply, TimePoint) {
-    // Without the right to ask there is nothing to tell; `diagnose` says so.
+    // Without the right to run INFO, nothing is reported here, but by `diagnose`.
     if (!reply.ok() || !reply.value().is(Reply::Type::string)) return;
     if (auto danger = eviction_danger(reply.value().text); danger && !std::exchange(eviction_warned_, true)) {
       host().warn({.name = "", .reason = {errc::unavailable, *std::move(danger)}});

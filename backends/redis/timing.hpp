@@ -1,33 +1,33 @@
-// How the queue keeps going when something goes wrong, and when something is whole again.
+// The times of the queue, and of reconnecting.
 #pragma once
 
 #include <chrono>
 
 namespace dlock::redis {
 
-// A waiter asks again this often, in case its wake-up got lost.
+// A waiter sends a request at least this often, in case its wake-up was lost.
 inline constexpr std::chrono::milliseconds longest_poll{5000};
-// At multiples of this, so that the questions of a client with many waiters go out together: the server reads and
-// answers twenty at once for little more than one.
+// A waiter's requests fall on multiples of this, so that a client with many waiters sends them together: the server
+// handles twenty at once for little more than one.
 inline constexpr std::chrono::milliseconds poll_beat{100};
-// The first in line asks so often where it may not be woken; those behind it less often, by so much for each place.
+// The first waiter polls at this interval if wake-ups may not reach it; each place behind it adds as much.
 inline constexpr std::chrono::milliseconds head_poll{250};
-// Waiters that no wake-up reaches find out by asking that they were granted the lock, so always within grant_for.
+// Waiters that no wake-up reaches poll, to learn of a grant always within grant_for.
 inline constexpr std::chrono::milliseconds longest_blind_poll{500};
-// A waiter that was granted the lock has so long to confirm; then it is the next one's turn.
+// A waiter that was granted the lock must confirm within this time; then the next waiter gets it.
 inline constexpr std::chrono::milliseconds grant_for{1000};
-// A waiter that was silent for so long is passed over.
+// A waiter that has sent no request for this long counts as dead.
 inline constexpr std::chrono::milliseconds alive_for{15000};
-// A writer that waits without a place in the queue keeps readers out for so long after it asked: four of its longest
+// A waiting writer without a place in the queue keeps readers out for this long after its request: four of its longest
 // pauses (poll_max).
 inline constexpr std::chrono::milliseconds poll_min{50};
 inline constexpr std::chrono::milliseconds poll_max{150};
 inline constexpr std::chrono::milliseconds mark_for = 4 * poll_max;
 
-// What worked for so long counts as whole: the next time that it breaks, it is tried again at once.
+// A connection or server that worked this long counts as good: after the next failure, the client retries at once.
 inline constexpr std::chrono::seconds proof_time{2};
 
-// A connected server is asked so often whether it still is the master, also by a client that is busy.
+// A connected server's role is queried at this interval, even by a busy client.
 inline constexpr std::chrono::seconds role_beat{2};
 
 static_assert(head_poll < grant_for && longest_blind_poll < grant_for && grant_for < alive_for &&

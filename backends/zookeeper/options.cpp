@@ -12,7 +12,7 @@ namespace dlock::zookeeper {
 
 namespace {
 
-// What the client library can be asked for. A server grants what its tickTime allows, between 2 and 20 of them.
+// The limits of the client library. A server grants a timeout of 2 to 20 of its ticks (tickTime).
 constexpr std::chrono::milliseconds shortest_session{100};
 constexpr std::chrono::hours longest_session{24};
 constexpr std::uint16_t default_port = 2181;
@@ -29,7 +29,7 @@ const std::initializer_list<Choice> strategies = {{"sequential", Strategy::seque
   throw Error(errc::invalid_argument, why);
 }
 
-// By the rules for the paths of nodes. "" for the root.
+// Must be a valid path of a node. "" for the root.
 std::string path_of(std::string text, const std::string& part) {
   if (text.empty() || text == "/") return {};
   if (text.front() != '/') refuse(part + ": " + util::quoted(text) + " does not begin with a '/'");

@@ -25,7 +25,7 @@ enum class Strategy {
   ephemeral,        // one node; all watch it, the fastest creates it next
 };
 
-// Whose names the nodes of the queue have; clients of one layout do not see those of the other.
+// Whose names the nodes of the queue have; clients of different layouts do not see each other.
 enum class Layout { curator, kazoo };
 
 [[nodiscard]] std::string_view to_string(Strategy strategy) noexcept;
@@ -48,7 +48,7 @@ struct Options {
 
   // "h1:2181,h2:2181/chroot", for messages.
   [[nodiscard]] std::string endpoint() const { return common::to_string(hosts) + chroot; }
-  // The same as the client library wants it, which does not know brackets.
+  // The same for the client library, which does not know brackets.
   [[nodiscard]] std::string connect_string() const;
   // Why no lock can have that name.
   [[nodiscard]] std::optional<Failure> problem_with(std::string_view lock_name) const;

@@ -70,7 +70,7 @@ std::unique_ptr<Contention> SessionLocks::contend(const LockRequest& request, Gr
   }
   if (problem) return common::refuse(sink, *std::move(problem));
   LockRequest with_value = request;
-  with_value.holder = holder_text(request);  // all that the node says
+  with_value.holder = holder_text(request);  // the node has no other data
   return contentions_.contend(with_value, sink);
 }
 
@@ -92,7 +92,7 @@ void SessionLocks::close(std::function<void()> done) {
     return session_.close(std::move(done));
   }
   removals_.finish([this, done = std::move(done)] {
-    // Not from inside: an answer of the session is just being heard.
+    // In a later task: the session is just delivering an answer.
     host_.executor().post(lifetime_.guard([this, done] { session_.close(done); }));
   });
 }
@@ -108,14 +108,14 @@ void SessionLocks::rest() {
   connection_.not_needed();
   was_good_ = false;
   session_.rest();
-  // Nothing is lost, but what was known of the session is outdated.
+  // Nothing is lost, but the known state of the session is outdated.
   removals_.session_lost();
   holds_.session_lost({});
 }
 
 void SessionLocks::session_ready(bool fresh) {
   if (fresh) warn_of_short_session();
-  removals_.session_ready(fresh);  // what must go goes before what comes
+  removals_.session_ready(fresh);  // removals before new requests
   contentions_.session_ready();
   lock_watches_.session_ready();
   queries_.session_ready();
@@ -143,7 +143,7 @@ void SessionLocks::session_lost(const Failure& why) {
   contentions_.session_lost(why);
 }
 
-// A first attempt that fails is no news: those who wait for it are told.
+// A first attempt that fails is not reported: its waiters get the reason.
 void SessionLocks::broken(const Failure& why) {
   if (was_good_) connection_.broken(why);
 }

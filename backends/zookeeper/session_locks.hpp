@@ -32,8 +32,8 @@ namespace dlock::zookeeper {
 
 class SessionLocks final : public Backend, private Session::User {
  public:
-  // default_lease: of acquires that do not name one. handles, asker: how sessions are made and servers asked;
-  // tests have their own.
+  // default_lease: of acquires that do not name one. handles, asker: make sessions and query servers; tests have their
+  // own.
   SessionLocks(BackendHost& host, Options options, std::chrono::nanoseconds default_lease, HandleFactory handles,
                ServerAsker asker);
   ~SessionLocks() override;
@@ -68,15 +68,15 @@ class SessionLocks final : public Backend, private Session::User {
   // --- Its session, for a client that has several ---
   // Connects, before the first acquire does.
   void want() { session_.want(); }
-  // Only while unused(): gives up the session until it is needed again. Nothing is reported.
+  // Only while unused(): closes the session until it is needed again. Nothing is reported.
   void rest();
   [[nodiscard]] bool ready() const noexcept { return session_.ready(); }
   [[nodiscard]] bool resting() const noexcept { return session_.idle(); }
   [[nodiscard]] std::size_t writes_under_way() const noexcept { return requests_.writes_under_way(); }
-  // An acquire waits for the name in a queue, or asks for it.
+  // An acquire waits for the name in a queue, or is in flight.
   [[nodiscard]] bool contends(const std::string& name) const { return contentions_.contends(name); }
   [[nodiscard]] bool holds(const OwnerId& owner) const { return holds_.contains(owner); }
-  // The session has no holder and no waiter, and nothing is to be removed.
+  // The session has no holder and no waiter, and no node to remove.
   [[nodiscard]] bool unused() const noexcept;
 
  private:
@@ -92,7 +92,7 @@ class SessionLocks final : public Backend, private Session::User {
   BackendHost& host_;
   const Options options_;
   const std::chrono::nanoseconds default_lease_;
-  // Goes last: the others end their watches with it, and nothing is called back any more when it goes.
+  // Destroyed last: the others end their watches with it. Its destruction calls no handlers.
   Session session_;
   Requests requests_;
   Watches watches_;

@@ -10,7 +10,7 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-// How often further members are looked at.
+// How often idle further members are looked for.
 constexpr std::chrono::seconds sweep_every{5};
 
 }  // namespace
@@ -91,7 +91,7 @@ ZookeeperBackend::Member& ZookeeperBackend::choose(const std::string& name) {
     if (least == nullptr || writes < least->backend.writes_under_way()) least = member.get();
   }
   if (least == nullptr) return *members_.front();
-  // One at a time, and none while another one needs the place that the servers may have left for us.
+  // One at a time, and none while another member is connecting: servers may allow few connections.
   if (all_ready) all_busy();
   return *least;
 }
@@ -100,7 +100,7 @@ void ZookeeperBackend::all_busy() {
   const TimePoint now = host_.executor().now();
   ++busy_;
   if (now < saturating_add(counted_since_, busy_for)) return;
-  // What was counted for longer says nothing about now.
+  // Counts over a longer time are outdated.
   const bool lasting = busy_ > calm_ && now < saturating_add(counted_since_, 2 * busy_for);
   counted_since_ = now;
   busy_ = 0;
@@ -132,7 +132,7 @@ void ZookeeperBackend::release(const Grant& grant, ReleaseHandler done) {
 void ZookeeperBackend::close(std::function<void()> done) {
   closing_ = true;
   timer_.disarm();
-  // The last one may be the end of this.
+  // The last call may destroy this.
   std::vector<SessionLocks*> backends;
   backends.reserve(members_.size());
   for (const auto& member : members_) backends.push_back(&member->backend);
@@ -144,7 +144,7 @@ void ZookeeperBackend::close(std::function<void()> done) {
 
 // --- Rest ------------------------------------------------------------------------------------------------------------
 
-// Goes on while there are further members: a try may wake one that rests by itself.
+// Continues while there are further members: a try may wake a member at rest.
 void ZookeeperBackend::sweep() {
   const TimePoint now = host_.executor().now();
   for (std::size_t i = 1; i < members_.size(); ++i) {
@@ -160,7 +160,7 @@ void ZookeeperBackend::sweep() {
   timer_.arm(saturating_add(now, sweep_every), [this] { sweep(); });
 }
 
-// Not from inside: a member is just being told.
+// In a later task: a member is delivering an event.
 void ZookeeperBackend::connection_changed() {
   if (members_.size() == 1) return;
   host_.executor().post(lifetime_.guard([this] {
@@ -168,7 +168,7 @@ void ZookeeperBackend::connection_changed() {
   }));
 }
 
-// Where a member that is needed has lost its connection, those that are not needed do not compete with it for the next.
+// If a member that is in use has lost its connection, unused ones rest, so as not to compete with it for a new one.
 void ZookeeperBackend::make_room() {
   const bool in_trouble = std::any_of(members_.begin(), members_.end(), [this](const auto& member) {
     const SessionLocks& backend = member->backend;
@@ -185,7 +185,7 @@ void ZookeeperBackend::rest(Member& member) {
   member.backend.rest();
 }
 
-// Each member warns once of each matter.
+// Each member warns once about each matter.
 void ZookeeperBackend::warn(WarningEvent event) {
   if (members_.size() > 1 && warned_of_.contains({event.name, event.reason.code})) return;
   warned_of_.emplace(event.name, event.reason.code);

@@ -7,10 +7,10 @@
 //   further | opened, or woken, when acquires go on finding many writes under way in all that are ready; rests when it
 //           | was not used for a while, so that it costs the servers neither a connection nor heartbeats
 //
-// An acquire goes to one member, and all that follows from it stays there: waiting, the lock, its release and what must
-// be cleaned up. Members know nothing of each other. Acquires of one name go where others of it are under way, if that
-// member is ready, so that they queue in the order of their calls; those of different sessions exclude each other
-// through the ensemble, as two clients do. A session that is lost takes its own locks along, and no others.
+// An acquire stays with one member: waiting, the lock, its release, and any cleanup. Members know nothing of each
+// other. Acquires of a name go to the member that has others of it, if it is ready, so that they queue in the order of
+// their calls; those of different sessions exclude each other through the ensemble, as two clients do. A lost session
+// loses its own locks only.
 #pragma once
 
 #include <chrono>
@@ -41,7 +41,7 @@ class ZookeeperBackend final : public Backend {
   [[nodiscard]] Capabilities capabilities() const noexcept override { return first_.capabilities(); }
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink) override;
   void release(const Grant& grant, ReleaseHandler done) override;
-  // As all queries, of the first session.
+  // Uses the first session, as all queries do.
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind kind, const std::string& name,
                                              std::function<void()> changed) override {
     return first_.watch(kind, name, std::move(changed));
@@ -61,12 +61,12 @@ class ZookeeperBackend final : public Backend {
   void initialize(Handler<std::vector<std::string>> done) override { chroot_.make(std::move(done)); }
   void close(std::function<void()> done) override;
 
-  // A member with so many writes under way gets another acquire only if there is no better one.
+  // A member with so many writes in flight gets another acquire only if there is no better one.
   static constexpr std::size_t busy_from = 16;
-  // Another one is opened if most acquires found all busy for so long: it is of no use for a burst that is soon over.
+  // Another one is opened if most acquires found all members busy for so long: it does not help in a short burst.
   static constexpr std::chrono::milliseconds busy_for{100};
-  // A further member that was not used for so long rests; one that cannot connect, after the connect timeout. Then none
-  // is opened for so long.
+  // A further member rests after so long without use, or after the connect timeout if it cannot connect; then none is
+  // opened for so long.
   static constexpr std::chrono::seconds rest_after{30};
 
  private:
@@ -90,11 +90,11 @@ class ZookeeperBackend final : public Backend {
   std::set<std::pair<std::string, std::error_code>> warned_of_;
   std::vector<std::unique_ptr<Member>> members_;
   SessionLocks& first_;
-  // Acquires since then that found all busy, and that did not.
+  // Since when acquires are counted: those that found all members busy, and the others.
   TimePoint counted_since_ = TimePoint::min();
   std::size_t busy_ = 0;
   std::size_t calm_ = 0;
-  TimePoint not_before_ = TimePoint::min();  // is another one opened
+  TimePoint not_before_ = TimePoint::min();  // for opening a member
   Chroot chroot_;
   bool closing_ = false;
   Timer timer_;

@@ -1,4 +1,4 @@
-// Threads that start together and do the same thing over and over.
+// Threads that start together and repeat the same call.
 //
 //   Crowd crowd(64, [&](std::size_t worker, const std::stop_token&) { return pair_of_calls(worker); });
 //   crowd.gather(stop);                                          // all have made their work
@@ -24,21 +24,21 @@ namespace dlock::bench {
 
 class Crowd : public Load {
  public:
-  // One call. Answers with the part of its time that is a sample; nothing if none is. The token is the worker's own.
+  // One call. Returns the part of its time that is a sample; nullopt: none. The token is the worker's own.
   using Work = std::function<std::optional<Clock::duration>(const std::stop_token& stop)>;
-  // Runs on the thread of the worker, so that all of them connect at the same time.
+  // Runs on the worker's thread, so that all workers connect at the same time.
   using MakeWork = std::function<Work(std::size_t worker, const std::stop_token& stop)>;
 
   Crowd(std::size_t size, MakeWork make);
   // Ends like finish(), but drops a failure.
   ~Crowd() override;
 
-  // A failure is what a worker threw. After its own stop was requested, Error(cancelled) is none.
+  // A failure is an exception of a worker. After the crowd's own stop request, Error(cancelled) is none.
 
   void gather(const std::stop_token& stop) override;
   void start() override;
-  // Stops the workers, waits for them, and answers with the calls that have ended since the last window. Throws the
-  // first failure.
+  // Stops the workers, waits for them, and returns the calls that have ended since the last window. Throws the first
+  // failure.
   Window finish();
 
   [[nodiscard]] std::uint64_t calls() const override;

@@ -10,9 +10,9 @@ namespace dlock::bench {
 
 namespace {
 
-// How much longer than planned a window may last where no call has ended by then.
+// How much longer than planned a window may last if no call has ended.
 constexpr std::chrono::seconds patience{10};
-// That there is a sample is not signalled: calls would do nothing else.
+// Samples are polled, because a signal for each would slow the calls down.
 constexpr std::chrono::milliseconds next_look{10};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Calls that go on while windows of time are measured.
+// Calls that continue while windows of time are measured.
 #pragma once
 
 #include <condition_variable>
@@ -12,14 +12,14 @@
 
 namespace dlock::bench {
 
-// A time of measuring, and the calls that ended in it.
+// A measured time, and the calls that ended in it.
 struct Window {
   Samples samples;
   std::vector<std::uint64_t> calls_of_each;  // caller
   std::chrono::nanoseconds length{0};
   std::chrono::nanoseconds processor_time{0};  // of the whole process
   std::uint64_t context_switches{0};           // of the whole process
-  Clock::duration longest_wait{0};             // for a lock, where the load knows it; waits that have not ended count
+  Clock::duration longest_wait{0};             // for a lock, if the load knows it; includes waits that have not ended
   bool complete = true;                        // false: a stop was requested
 
   [[nodiscard]] std::uint64_t calls() const;
@@ -38,17 +38,17 @@ class Load {
   // Waits until all callers are ready.
   virtual void gather(const std::stop_token& /*stop*/) {}
   virtual void start() = 0;
-  // Waits for that time, and longer if there is no sample until then, because nothing could be said of the calls;
-  // throws std::runtime_error if there is none ten seconds later. Soon over when a stop is requested. Calls that ended
-  // before do not count.
+  // Waits for that time, or longer if there is no sample by then, because nothing could be said about the calls; throws
+  // std::runtime_error if there is none ten seconds later. Returns soon after a stop request. Calls that ended before
+  // do not count.
   [[nodiscard]] Window measure(std::chrono::nanoseconds length, const std::stop_token& stop);
-  // That have ended since the start, whether or not they were measured.
+  // Calls that have ended since the start, measured or not.
   [[nodiscard]] virtual std::uint64_t calls() const = 0;
 
  protected:
-  // The calls that have ended since the last take; their usage is not known here.
+  // The calls that have ended since the last take(), without their usage.
   [[nodiscard]] virtual Window take() = 0;
-  // Whether what could be taken now has a sample.
+  // Whether take() would return a sample now.
   [[nodiscard]] virtual bool has_sample() const = 0;
   void fail(std::exception_ptr failure);
   void throw_failure() const;

@@ -9,11 +9,11 @@ namespace dlock::bench {
 
 namespace {
 
-// After so long at most, a stop is noticed.
+// The longest time until a stop is noticed.
 constexpr std::chrono::milliseconds longest_sleep{50};
 
-// A thread is woken late by the timer's slack and by what the processor needs to wake up. That would count as the
-// service's time, so the rest of the way goes without sleep.
+// A sleeping thread wakes up late, by the timer's slack and the processor's own delay. That would count as the
+// service's time, so the last part of the wait is a busy wait.
 constexpr std::chrono::microseconds awake_before{200};
 
 constexpr double greatest_rate = 1e7;  // so that the calls of a time can be counted

@@ -1,4 +1,4 @@
-// The use of processors and memory by this process.
+// This process's use of processors and memory.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 
 namespace dlock::bench {
 
-// By all its threads so far, also by those that have ended.
+// By all its threads so far, including those that have ended.
 struct Usage {
   std::chrono::nanoseconds processor_time;  // in user space and in the kernel
   std::uint64_t voluntary_switches;         // a thread went to sleep
@@ -16,7 +16,7 @@ struct Usage {
 };
 [[nodiscard]] Usage usage();
 
-// Memory that it has allocated and not freed. 0 under a sanitizer, which has an allocator of its own.
+// Memory that is allocated now. 0 under a sanitizer, which has its own allocator.
 [[nodiscard]] double allocated_bytes();
 
 }  // namespace dlock::bench

@@ -20,12 +20,12 @@ using dlock::Client;
 using dlock::DistributedLock;
 using dlock::Lease;
 
-// Counters of what this process uses up for each pair of a benchmark. Made before the loop, reported after it.
+// The resources that this process uses for each pair of a benchmark. Created before the loop, reported after it.
 class UsedUp {
  public:
   explicit UsedUp(benchmark::State& state) : state_(state) {}
 
-  // All threads wait for each other at both ends of the loop, so one of them can speak for all.
+  // All threads wait for each other at both ends of the loop, so one of them can report for all.
   void report(std::int64_t pairs_of_each_thread) const {
     state_.SetItemsProcessed(pairs_of_each_thread);
     if (state_.thread_index() != 0) return;
@@ -66,7 +66,7 @@ void try_while_busy(benchmark::State& state, const Client& client) {
   state.SetItemsProcessed(state.iterations());
 }
 
-// As many acquires under way at once as the benchmark's argument says, each of a name of its own.
+// The benchmark's argument is the number of concurrent acquires, each of its own name.
 void asynchronous(benchmark::State& state, const Client& client) {
   const auto at_once = static_cast<std::size_t>(state.range(0));
   std::vector<DistributedLock> locks;

@@ -7,8 +7,8 @@
 
 namespace {
 
-// Written by one thread, so that counting takes no locked instruction: a pair of memory:// would be a tenth slower.
-// Never freed: there are few threads.
+// Written by one thread, so that counting needs no locked instruction, which would make a pair of memory:// a tenth
+// slower. Never freed: there are few threads.
 struct alignas(64) Count {
   std::atomic<std::uint64_t> allocations{0};
   Count* next = nullptr;
@@ -18,7 +18,7 @@ constinit std::atomic<Count*> counts{nullptr};
 constinit thread_local Count* own_count = nullptr;
 
 [[nodiscard]] Count* add_count() {
-  void* memory = std::aligned_alloc(alignof(Count), sizeof(Count));  // operator new would come here again
+  void* memory = std::aligned_alloc(alignof(Count), sizeof(Count));  // operator new would recurse
   if (memory == nullptr) throw std::bad_alloc();
   auto* count = ::new (memory) Count;
   count->next = counts.load(std::memory_order_relaxed);

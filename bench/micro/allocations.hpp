@@ -5,7 +5,7 @@
 
 namespace bench {
 
-// Counts all threads so far, also those that have ended. Calls of other threads at the same time may be missing.
+// Counts all threads so far, including those that have ended. Concurrent calls may be missing.
 [[nodiscard]] std::uint64_t allocations() noexcept;
 
 }  // namespace bench

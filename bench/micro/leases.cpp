@@ -32,7 +32,7 @@ Lease acquire(const Client& client, const char* what, std::size_t number, const 
   return client.make_lock(what + std::to_string(number)).acquire(options);
 }
 
-// With memory://, the process holds the service's side of each lock, too; it is part of the numbers.
+// With memory://, the process also has the service's side of each lock, which is included in the numbers.
 void held_leases(benchmark::State& state) {
   const Client client = dlock::connect("memory://");
   std::vector<Lease> leases;
@@ -49,7 +49,7 @@ void waiting_acquires(benchmark::State& state) {
   const double before = dlock::bench::allocated_bytes();
   for (std::size_t i = 0; i < count; ++i) lock.async_acquire({}, [](std::error_code, Lease) {});
   while (client.stats().waiting < count) std::this_thread::yield();
-  // Answered after everything that was asked before: now all of them stand in the queue.
+  // Answered after all earlier requests: now all acquires are in the queue.
   benchmark::DoNotOptimize(lock.try_acquire());
   state.counters["bytes_per_waiter"] = (dlock::bench::allocated_bytes() - before) / static_cast<double>(count);
 }
@@ -69,14 +69,14 @@ class SlowObserver final : public dlock::Observer {
   }
 };
 
-// A lease, and how long after valid_until() its loss was signalled; below zero: before.
+// A lease, and the time from valid_until() to its loss signal; negative: before.
 class Watched {
  public:
   explicit Watched(Lease lease)
       : lease_(std::move(lease)), on_loss_(lease_.lost(), [this] { late_ = since_end(dlock::LeaseClock::now()); }) {}
 
   [[nodiscard]] bool signalled() const { return late_.load() != not_signalled; }
-  // A signal that has not come yet is as late as it is now.
+  // Without a signal yet, the lateness so far.
   [[nodiscard]] nanoseconds lateness(dlock::TimePoint now) const { return signalled() ? late_.load() : since_end(now); }
   [[nodiscard]] bool ended(dlock::TimePoint now) const { return signalled() || since_end(now) > 0ns; }
 
@@ -89,14 +89,14 @@ class Watched {
   std::stop_callback<std::function<void()>> on_loss_;
 };
 
-// Renews 10,000 leases of 100 ms for a slow observer while eight callers are busy, and takes one more each millisecond
-// that ends by itself.
+// Renews 10,000 leases of 100 ms for a slow observer while eight callers are busy. Each millisecond, it acquires
+// another lease, which expires by itself.
 void late_losses(benchmark::State& state) {
   constexpr std::size_t busy_callers = 8;
   constexpr auto lease = 100ms;
   std::deque<Watched> kept;   // renewed
   std::deque<Watched> fixed;  // not renewed
-  // Goes first: what it makes lost then is counted no more.
+  // Destroyed first: losses caused by that are not counted.
   const Client client = dlock::connect("memory://", {.observer = std::make_shared<SlowObserver>()});
   for (std::size_t i = 0; i < count; ++i) kept.emplace_back(acquire(client, "kept/", i, {.lease = lease}));
   std::vector<std::jthread> callers;
@@ -116,7 +116,7 @@ void late_losses(benchmark::State& state) {
 
   dlock::bench::Samples lateness;
   double signalled = 0;
-  // Answers how many of these were lost.
+  // Returns how many of these were lost.
   const auto add = [&, now = dlock::LeaseClock::now()](const std::deque<Watched>& leases) {
     const std::size_t others = lateness.count();
     for (const Watched& each : leases) {

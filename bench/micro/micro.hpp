@@ -8,7 +8,7 @@
 
 namespace bench {
 
-// Acquire and release by one client. The names begin with this.
+// Acquire and release by one client. name: the prefix of the benchmarks' names.
 void register_acquire_release(const std::string& name, std::shared_ptr<const dlock::Client> client);
 // Many leases at the same time, on memory://.
 void register_leases();

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double smallest_change = 0.05;
 
-// Whether the figure moved; noise is no change.
+// Whether the figure changed by more than noise.
 bool changed(const Figure& before, const Figure& after) {
   if (before.repeats.empty() || after.repeats.empty()) return false;
   const bool apart = before.highest() < after.lowest() || after.highest() < before.lowest();
@@ -63,7 +63,7 @@ class Comparer {
     }
   }
 
-  // How often all of so many repeats are below, or above, all of as many others, where nothing but their order differs.
+  // How often all of so many repeats are below, or above, all of as many others, if their order is random.
   void warn_of_chance() {
     std::size_t repeats = 0;
     for (const Measurement& each : before_.measurements) {
@@ -91,7 +91,7 @@ class Comparer {
       const std::string old_value = value_of(before, name);
       const std::string new_value = value_of(after, name);
       if (old_value == new_value) return;
-      // Another revision is what a comparison is made for.
+      // A comparison is made to compare revisions.
       const bool expected = of.empty() && (name == "dlock" || name == "revision");
       add_line(printable(fmt::format("{}{}{}: {} -> {}", expected ? "" : "warning: ", of, name, old_value, new_value)));
     };
@@ -101,7 +101,7 @@ class Comparer {
     }
   }
 
-  // With another lease, everything else is expected to differ.
+  // With a different lease, all other figures are expected to differ.
   bool lease_differs(const Measurement& before, const Measurement& after) {
     const Figure* old_lease = before.figure(figure::lease);
     const Figure* new_lease = after.figure(figure::lease);
@@ -128,7 +128,7 @@ class Comparer {
     result_.text += "\n" + printable(label) + "\n" + lines;
   }
 
-  // A floor that is slower than it was says something about the machine or the service, not about dlock.
+  // A slower floor says something about the machine or the service, but not about dlock.
   std::string line_of(const Measurement& measurement, const Figure& before, const Figure& after) {
     const bool worse = (before.better == Better::lower) == (after.median() > before.median());
     if (worse && measurement.who == Who::dlock) result_.slower = true;

@@ -1,4 +1,4 @@
-// The page: report.html with the report as JSON for its script, and with tables that say the same without scripts.
+// The page: report.html with the report as JSON for its script, and with tables of the same data without scripts.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -53,7 +53,7 @@ std::string script_json(const Report& report) {
   return result;
 }
 
-// {{name}} becomes the value; {{#name}}...{{/name}} is left out if there is none. Values are not searched for names.
+// {{name}} becomes the value; {{#name}}...{{/name}} is omitted if there is none. Values are not expanded.
 std::string filled(std::string_view page, const Values& values) {
   const auto value_of = [&](std::string_view name) {
     const auto found = values.find(name);
@@ -76,7 +76,7 @@ std::string filled(std::string_view page, const Values& values) {
   }
 }
 
-// The unit of a number is set smaller: "45.1 µs".
+// The unit of a number is smaller: "45.1 µs".
 std::string number_markup(std::string_view text) {
   const auto blank = text.find(' ');
   if (blank == std::string_view::npos) return escaped(text);
@@ -108,7 +108,7 @@ double longest_of(const Table& table, std::size_t column) {
   return longest;
 }
 
-// Roles, because rows that are laid out as blocks on a narrow page are no table any more for browsers.
+// Roles, because browsers do not treat rows laid out as blocks on a narrow page as a table.
 std::string table_markup(const Table& table, std::string_view css_class, std::string_view caption) {
   if (table.rows.empty()) return {};
   std::string text = fmt::format(R"(<div class="scroll" tabindex="0" role="region" aria-label="{0}">)"
@@ -132,7 +132,7 @@ std::string table_markup(const Table& table, std::string_view css_class, std::st
   return text + "</tbody></table></div>\n";
 }
 
-// The section of the page that has it.
+// The section of the page with this measurement.
 std::string_view section_of(const Measurement& measurement) {
   const auto has = [&](const char* name) { return measurement.parameter(name).has_value(); };
   if (has(parameter::round_trip_ms)) return "distance";
@@ -151,7 +151,7 @@ Cell figure_cell(const Measurement& measurement, const std::string& name) {
   return {.text = quantity_text(*median, figure.unit), .note = off >= 0.5 ? fmt::format("±{:.0f} %", off) : ""};
 }
 
-// Every figure of a section.
+// All figures of a section.
 Table numbers_of(const Report& report, std::string_view section) {
   Table table{.columns = {{.name = "measured", .words = true}}, .rows = {}};
   std::vector<const Measurement*> measurements;
@@ -182,7 +182,7 @@ std::string quoted(const std::string& word) {
   return result + "'";
 }
 
-// Repeats the run. The command of a report has no URLs, which may have a password.
+// A command that repeats the run. A report's command has no URLs, which may have a password.
 std::string command_of(const Report& report) {
   std::string command = report.command.empty() ? "dlock bench" : report.command;
   if (command.find("--url") != std::string::npos) return command;
@@ -193,7 +193,7 @@ std::string command_of(const Report& report) {
   return command;
 }
 
-// Lines break between words, not at the hyphens of an option.
+// Prevents line breaks at the hyphens of an option.
 std::string command_markup(std::string_view command) {
   std::string words;
   for (const char c : command) words += c == ' ' ? std::string("</span> <span>") : escaped({&c, 1});
@@ -213,7 +213,7 @@ constexpr Section sections[] = {
     {"mix", scenario::contention, "a mix of names"}, {"sharing", scenario::throughput, "sharing"},
 };
 
-// A service may have no such figure though the scenario was measured: only others are worth another run.
+// A service may lack a figure although the scenario was measured; only a missing scenario is worth another run.
 std::string missing_markup(const Report& report, const Values& values) {
   std::string names;
   std::set<std::string> options;

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Counts up when a reader of the old form would misunderstand the new one.
+// Increased when a reader of the old form would misunderstand the new one.
 constexpr int schema_version = 2;
 
 constexpr std::array better_words = {"lower", "higher", "neither"};
@@ -89,7 +89,7 @@ Json written(const T& value) {
   } else if constexpr (std::is_same_v<T, CdfPoint>) {
     return Json::array({value.microseconds, value.share});
   } else if constexpr (std::is_same_v<T, std::vector<double>>) {
-    std::vector<double> finite = value;  // JSON has no other numbers
+    std::vector<double> finite = value;  // JSON has no infinite numbers
     std::erase_if(finite, [](double each) { return !std::isfinite(each); });
     return finite;
   } else if constexpr (is_vector<T>) {
@@ -105,7 +105,7 @@ Json written(const T& value) {
   }
 }
 
-// A part of the file with its path, for errors.
+// A part of the file, with its path for errors.
 class Part {
  public:
   Part(const Json& json, std::string path) : json_(json), path_(std::move(path)) {}
@@ -196,7 +196,7 @@ std::string to_json(const Report& report) {
   Json json{{"schema", schema_version}};
   json.update(written(report));
   json["ratios"] = ratios_json(ratios_table(report));
-  // Texts of a service are not always UTF-8.
+  // A service's texts may not be UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

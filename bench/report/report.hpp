@@ -1,4 +1,4 @@
-// What is made of a report.
+// The forms of a report.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@ namespace dlock::bench {
 
 // The JSON file; docs/bench-report.schema.json describes it.
 [[nodiscard]] std::string to_json(const Report& report);
-// Throws std::runtime_error, naming the part that is wrong.
+// Throws std::runtime_error, naming the invalid part.
 [[nodiscard]] Report from_json(std::string_view text);
 
 // One self-contained page.
 [[nodiscard]] std::string to_html(const Report& report);
 
-// The table for a terminal: a line a service, below it one of the locks that several hold at the same time, and the
-// ratios to each floor, those to by hand with the performance budget.
+// The tables for a terminal: one line per service, then the locks with several holders, and the ratios to each floor,
+// those to locks by hand with the performance budget.
 [[nodiscard]] std::string to_text(const Report& report);
 
-// What changed beyond the noise: a figure counts as changed when the ranges of its repeats do not overlap and the
-// medians are further apart than five percent.
+// Changes larger than the noise: a figure counts as changed if the ranges of its repeats do not overlap, and the
+// medians differ by more than five percent.
 struct Comparison {
   std::string text;
   bool slower = false;  // something got worse

@@ -9,7 +9,7 @@ namespace dlock::bench {
 
 namespace {
 
-// What is not a number cannot be put in order.
+// NaN cannot be ordered.
 std::vector<double> usable(std::vector<double> values) {
   std::erase_if(values, [](double each) { return !std::isfinite(each); });
   return values;

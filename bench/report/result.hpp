@@ -1,4 +1,4 @@
-// What a run measured: the data that the table, the HTML page, the JSON file and comparisons are made of.
+// The results of a run: the data of the table, the HTML page, the JSON file and comparisons.
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@ struct Figure {
 
 enum class Who {
   dlock,
-  by_hand,  // a lock as a user would write it, a blocking program on the service's C client
+  by_hand,  // a lock as a user would write it: a blocking program with the service's C client
 };
 
 // "dlock", "by hand"
@@ -40,15 +40,15 @@ struct Measurement {
   std::string scenario;  // "latency", "throughput", ...
   std::string service;   // Target::label(): "redis queue"
   Who who = Who::dlock;
-  Parameters parameters;  // "callers": 64
+  Parameters parameters;  // such as "callers": 64
   std::vector<Figure> figures;
-  std::vector<CdfPoint> cdf;  // of all repeats together; empty where there is no distribution to show
+  std::vector<CdfPoint> cdf;  // of all repeats together; empty: no distribution to show
 
   [[nodiscard]] const Figure* figure(std::string_view name) const noexcept;
   [[nodiscard]] std::optional<double> parameter(const std::string& name) const;
 };
 
-// The median; absent where there is no such measurement, figure or finite number.
+// The median; nullopt: no such measurement, figure or finite number.
 [[nodiscard]] std::optional<double> median_of(const Measurement* measurement, std::string_view figure);
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
@@ -57,10 +57,10 @@ struct ServiceInfo {
   std::string label;     // "redis queue"
   std::string backend;   // "redis"
   std::string strategy;  // "queue"; empty where there is only one
-  std::string url;       // as it may be shown, without password
-  Settings settings;     // version, durability, and what else the figures depend on
-  // For people, in a few words: the locks that the service loses in a crash of its server, and when another server
-  // takes over. Empty: it has no server.
+  std::string url;       // for display, without password
+  Settings settings;     // version, durability, and other conditions of the figures
+  // For people, in a few words: the locks that the service loses when its server crashes, and when another server takes
+  // over. Empty: it has no server.
   std::string crash = {};
   std::string failover = {};
 };
@@ -68,7 +68,7 @@ struct ServiceInfo {
 // What could not be measured, and why.
 struct Problem {
   std::string service;
-  std::string scenario;  // empty: nothing could be
+  std::string scenario;  // empty: no scenario could be measured
   std::string message;
 };
 
@@ -77,7 +77,7 @@ struct Report {
   double seconds = 0;
   bool quick = false;
   bool complete = true;  // false: interrupted
-  std::string command;   // that repeats it
+  std::string command;   // to repeat it
   Settings environment;  // machine, processor, kernel, compiler, version and revision of dlock
   std::vector<ServiceInfo> services;
   std::vector<Measurement> measurements;
@@ -87,7 +87,7 @@ struct Report {
   [[nodiscard]] const Measurement* find(std::string_view scenario, std::string_view service, Who who,
                                         const Parameters& parameters) const noexcept;
   [[nodiscard]] const ServiceInfo* service(std::string_view label) const noexcept;
-  // Of all services that are known or were measured, in the order of the report.
+  // Of all known or measured services, in the order of the report.
   [[nodiscard]] std::vector<std::string> labels() const;
 };
 

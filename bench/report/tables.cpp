@@ -21,7 +21,7 @@ bool between_machines(const ServiceInfo& service) noexcept {
   return service.backend != "memory" && service.backend != "file";
 }
 
-// A column with a row for each service. Columns without a value are left out.
+// Adds a column with a row for each service, unless it has no value.
 void add_column(Table& table, const Report& report, Table::Column column,
                 const std::function<Cell(const std::string& service)>& cell_of) {
   std::vector<Cell> cells;
@@ -43,7 +43,7 @@ Table without_empty_rows(Table table) {
   return table;
 }
 
-// How many callers or waiters, and the figure.
+// A number of callers or waiters, and the figure.
 struct Counted {
   double count;
   double value;
@@ -54,7 +54,7 @@ enum class Pick { only, fewest, most };
 // A figure of the measurement with the fewest, or the most, callers or waiters.
 struct Choice {
   const char* name;
-  const char* noun;  // counts the parameter; nullptr: the name says everything
+  const char* noun;  // for the parameter; nullptr: the name is complete
   const char* scenario;
   const char* parameter;
   Pick pick;
@@ -94,7 +94,7 @@ constexpr Choice choices[] = {
     {"recovery, p50", nullptr, scenario::recovery, "", Pick::only, figure::p50, "us", Better::lower},
 };
 
-// Marks the best of the last column, and what looks as good.
+// Marks the best value of the last column, and those that look equal.
 void mark_best(Table& table) {
   const bool lower = table.columns.back().better == Better::lower;
   const Cell* best = nullptr;
@@ -136,7 +136,7 @@ void add_choice(Table& table, const Report& report, const Choice& choice) {
   mark_best(table);
 }
 
-// Which measurement is compared with which one of the lock by hand, and which figure of them.
+// A column of ratios: a figure of dlock's measurement, divided by that of the lock by hand.
 struct RatioColumn {
   std::string name;
   Better better;
@@ -211,7 +211,7 @@ std::optional<double> budget_of(const ServiceInfo* service, std::string_view col
   return found == budgets.end() ? std::nullopt : std::optional(found->limit);
 }
 
-// The ratio in the same repeat, the median of all repeats.
+// The median of the ratios of each repeat.
 double median_of_ratios(const Figure& mine, const Figure& by_hand) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < std::min(mine.repeats.size(), by_hand.repeats.size()); ++i) {
@@ -239,7 +239,7 @@ Cell compared(const Report& report, const RatioColumn& column, const std::string
   if (!cell.budget) return cell;
   const bool lower = column.better == Better::lower;
   cell.note = (lower ? "<= " : ">= ") + ratio_text(*cell.budget, unit);
-  // Of the value as it is shown: "1.35, at most 1.35: missed" would make no sense.
+  // Compares the value as shown: "1.35, at most 1.35: missed" would make no sense.
   constexpr double half_a_digit = 0.005;
   cell.missed = lower ? value >= *cell.budget + half_a_digit : value < *cell.budget - half_a_digit;
   return cell;

@@ -1,4 +1,4 @@
-// The tables that the terminal and the page show, and the ratios that the JSON file has, too.
+// The tables of the terminal and the page, and the ratios, which the JSON file has, too.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct Cell {
   std::optional<double> value = {};
   std::string unit = {};  // of the value
   bool rival = false;     // a service that several machines can share, with as many callers or waiters as the others
-  bool best = false;      // of the rivals in its column, or looks the same
+  bool best = false;      // of the rivals in its column, or looks equal
   std::string note = {};  // "<= 0.85"
   std::optional<double> budget = {};
   bool missed = false;  // the budget
@@ -36,15 +36,15 @@ struct Table {
   std::vector<Row> rows;
 };
 
-// The figures that one decides by, and what each service loses: a row for each service, without columns that nothing
-// was measured for. Without services that several machines can share, all but those of one process are rivals.
+// The figures for choosing a service, and what each service loses: a row for each service, without empty columns. If no
+// service can be shared by several machines, all but those within one process are rivals.
 [[nodiscard]] Table overview_table(const Report& report);
 
-// Locks that several hold at the same time, of services that have them.
+// Locks with several holders, of services that have them.
 [[nodiscard]] Table sharing_table(const Report& report);
 
-// dlock's figures divided by those of the lock by hand, with the performance budget, of services that have both.
-// Latency, and throughput for each number of callers. Also asynchronous calls, where so many callers by hand were
+// dlock's figures divided by those of the lock by hand, with the performance budget, of services that have both:
+// latency, and throughput for each number of callers. Also asynchronous calls, if as many callers by hand were
 // measured, and the processor time of a pair of them, which is no ratio.
 [[nodiscard]] Table ratios_table(const Report& report);
 

@@ -1,4 +1,4 @@
-// Numbers and measurements as people read them.
+// Numbers and measurements as text for people.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace dlock::bench {
 
-// What is shown where nothing was measured.
+// Shown for missing measurements.
 inline constexpr const char* not_measured = "-";
 
-// With three digits that count: "45.1 µs", "1.30 ms", "2.00 s" for "us"; "84.2 k/s" for "1/s"; "1.43 kB" for "B"; with
+// With three significant digits: "45.1 µs", "1.30 ms", "2.00 s" for "us"; "84.2 k/s" for "1/s"; "1.43 kB" for "B"; for
 // any other unit, or none, the number and the unit.
 [[nodiscard]] std::string quantity_text(double value, std::string_view unit);
 
-// Of a round value: "200 µs", "1 ms", "50 k/s".
+// For a round value: "200 µs", "1 ms", "50 k/s".
 [[nodiscard]] std::string round_text(double value, std::string_view unit);
 
-// "us" in place of "µs", for terminals that have no such letter, and for scripts.
+// "us" instead of "µs", for terminals without that letter, and for scripts.
 [[nodiscard]] std::string plain_units(std::string text);
 
 // "1 waiter", "256 waiters", "10 000 callers".
@@ -32,7 +32,7 @@ inline constexpr const char* not_measured = "-";
 // The same, with ", by hand" for a floor.
 [[nodiscard]] std::string name_of(const Measurement& measurement);
 
-// For a terminal: without control characters, which might do things to it.
+// For a terminal: without control characters, which it might execute.
 [[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace dlock::bench

@@ -9,10 +9,10 @@ namespace dlock::bench {
 
 namespace {
 
-// The last of very many requests is answered when all the others are; that is no sign of a dead service.
+// The last of very many requests is answered after all others, so a late answer does not mean a dead service.
 constexpr std::chrono::seconds response_timeout{30};
 
-constexpr std::chrono::seconds time_to_finish{2};  // what is under way at the end
+constexpr std::chrono::seconds time_to_finish{2};  // for the calls in flight at the end
 
 }  // namespace
 
@@ -93,7 +93,7 @@ Window AsyncLoad::take() {
   return window;
 }
 
-// The sample of a call that began before is not a call yet.
+// A sample from a call that began before the window is not yet a call.
 bool AsyncLoad::has_sample() const {
   const std::scoped_lock lock(mutex_);
   return !samples_.empty() && halves_ >= taken_halves_ + 2;

@@ -1,5 +1,5 @@
-// Keeps a number of asynchronous acquires under way, each with a name of its own: what is acquired is released, what is
-// released is acquired again.
+// Keeps a number of asynchronous acquires in flight, each with its own name: each lock is released once acquired, and
+// acquired again once released.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,14 @@ namespace dlock::bench {
 
 class AsyncLoad final : public Load {
  public:
-  // One client of the target does it all.
+  // Uses one client of the target.
   AsyncLoad(const Target& target, std::size_t count);
-  // Waits for what is under way, but no longer than a few seconds.
+  // Waits for calls in flight, at most a few seconds.
   ~AsyncLoad() override;
 
   void start() override;
-  // A call is an acquire and a release. One of them alone is half a call: while many are under way, all of them may be
-  // about to acquire, and then all of them about to release.
+  // A call is an acquire and a release; each counts as half a call, because many concurrent calls may all be about to
+  // acquire, and then all about to release.
   [[nodiscard]] std::uint64_t calls() const override;
 
  private:
@@ -42,7 +42,7 @@ class AsyncLoad final : public Load {
   std::uint64_t halves_ = 0;
   std::uint64_t taken_halves_ = 0;
   Samples samples_;
-  // Not guarded: each of them belongs to its call, and there is one call of each at a time.
+  // Not guarded: each element belongs to its call, which is never concurrent with itself.
   std::vector<Clock::time_point> started_;
   std::stop_source cancel_;
   std::vector<DistributedLock> locks_;

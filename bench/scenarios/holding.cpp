@@ -19,18 +19,18 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr std::chrono::seconds lease_time{2};
-// A renewal is due every third of the lease, and those of leases that were taken together are due together: a shorter
-// time would see all of them or none. The first such time after the leases were taken is not measured: it has fewer
-// renewals than the others, and whatever a backend does once for each lock that is held for longer than a moment.
+// A renewal is due every third of the lease, and leases acquired together are renewed together: a shorter time would
+// include all renewals or none. The first third after the acquires is not measured: it has fewer renewals than the
+// others, and the backend's work for each lock that is held for longer than a moment.
 constexpr nanoseconds renewal_time = nanoseconds(lease_time) / 3;
-// At a time. All at once, the last ones would be granted when their lease is half over.
+// Concurrent acquires. With all at once, half of the last leases would have passed when they are granted.
 constexpr int most_under_way = 64;
 
 nanoseconds observed(const Plan& plan) {
   return std::max<nanoseconds>(plan.round, renewal_time);
 }
 
-// A client and the leases that it holds.
+// A client and its leases.
 class Bundle {
  public:
   Bundle(const Target& target, std::size_t count, std::stop_token stop)
@@ -39,7 +39,7 @@ class Bundle {
   [[nodiscard]] std::chrono::milliseconds granted() const {
     return granted_lease(client_, lock_name("held", leases_.size()), {.cancel = stop_});
   }
-  // False: a stop was requested before all were taken.
+  // False: a stop was requested before all were acquired.
   bool acquire() {
     for (std::size_t i = 0; i < leases_.size() && !stop_.stop_requested(); ++i) {
       under_way_.acquire();
@@ -114,7 +114,7 @@ nanoseconds time_to_hold(const Plan& plan) {
   return renewal_time + observed(plan);
 }
 
-// With memory://, this process has the service's side of each lock, too; it is part of the figure.
+// With memory://, this process also has the service's side of each lock, which is part of the figure.
 Rounds holding(Target& target, const Plan& plan, std::size_t names) {
   return [&target, &plan, names](int /*repeat*/, const std::stop_token& stop) {
     Bundle bundle(target, names, stop);

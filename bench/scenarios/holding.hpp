@@ -1,4 +1,4 @@
-// One client holds many names while nothing else happens.
+// One otherwise idle client holds many names.
 #pragma once
 
 #include <chrono>

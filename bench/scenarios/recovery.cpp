@@ -22,18 +22,18 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-// As short as a careful user would choose it. Where locks live as long as a session, the server may insist on more.
+// As short as a careful user would choose. For locks that last as long as a session, the server may require more.
 constexpr seconds shortest_lease{2};
-// How long the holder may take to start and to get a free lock.
+// The longest time for the holder to start and to get a free lock.
 constexpr seconds time_to_start{20};
 constexpr milliseconds usual_start{50};
-// More than the waiter needs to stand in line, wherever it is.
+// More than the waiter needs to join the queue, wherever it is.
 constexpr milliseconds time_to_queue{200};
-// How long after a dead holder's lease the lock may stay taken.
+// How long after the end of a dead holder's lease the lock may remain held.
 constexpr seconds grace{30};
 
-// The holder and the waiter are started with these. The lease in the URL is the client's, which counts for its session;
-// that of an acquire counts where each lock has a lease of its own.
+// How the holder and the waiter are started. The lease in the URL is the client's, which is that of its session; that
+// of an acquire counts if each lock has its own lease.
 struct Terms {
   std::string url;
   milliseconds lease;
@@ -46,7 +46,7 @@ Terms terms_for(const Target& target) {
   const auto lease = std::clamp<nanoseconds>(shortest_lease, capabilities.min_lease, capabilities.max_lease);
   Terms terms{.url = target.url(1), .lease = std::chrono::ceil<milliseconds>(lease)};
   rig::UrlText url(terms.url);
-  if (!url.parameter("lease")) url.set("lease", terms.lease_text());  // else the user wants it as it is
+  if (!url.parameter("lease")) url.set("lease", terms.lease_text());  // otherwise the user has chosen it
   terms.url = url.text();
   return terms;
 }
@@ -60,7 +60,7 @@ bool has_token(std::string_view printed) {
   return false;
 }
 
-// How an acquire ended.
+// The result of an acquire.
 struct Ended {
   Clock::time_point time;
   std::error_code error;
@@ -85,7 +85,7 @@ void require_granted(const Ended& ended) {
   if (ended.error) throw std::runtime_error("waiting for the lock failed: " + ended.error.message());
 }
 
-// Nothing: a stop was requested.
+// nullopt: a stop was requested.
 std::optional<Clock::duration> kill_once(const Plan& plan, const Terms& terms, const Client& client, milliseconds lease,
                                          nanoseconds until_kill, const std::stop_token& stop) {
   const std::string name = lock_name("recovery");
@@ -134,7 +134,7 @@ Rounds recovery(const Target& target, const Plan& plan, const std::stop_token& s
   const auto client = std::make_shared<const Client>(connect(terms.url));
   const milliseconds lease = granted_lease(*client, lock_name("recovery"), {.lease = terms.lease, .cancel = stop});
   return [&plan, terms, client, lease, random = Random(1)](int /*repeat*/, const std::stop_token& cancel) mutable {
-    // The rest of the lease when the holder dies depends on its last renewal, which is due every third of the lease.
+    // The rest of the lease at the kill depends on the last renewal, which is due every third of the lease.
     const auto until_kill = std::chrono::duration_cast<nanoseconds>(uniform(random) * lease / 3);
     const auto taken = kill_once(plan, terms, *client, lease, until_kill, cancel);
     Round round;

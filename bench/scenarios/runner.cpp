@@ -14,7 +14,7 @@ namespace dlock::bench {
 
 namespace {
 
-// A picture of a distribution would not show more.
+// A chart of a distribution would not show more.
 constexpr std::size_t most_points = 200;
 constexpr std::chrono::milliseconds further_warm_up{1};
 
@@ -45,14 +45,14 @@ std::vector<Round> rounds_of_all(const std::vector<Side>& sides, int repeat, con
   return rounds;
 }
 
-// The count of the service at one time, and how many calls had ended by then.
+// The service's count at one time, and how many calls had ended by then.
 struct Mark {
   std::optional<Operations> operations;
   std::uint64_t calls;
 };
 
-// The calls are counted last: a service that takes its time to count takes the same time when it is asked again.
-// Calls that have ended count: a window has at least one, while a turn may have begun just before it.
+// The calls are counted after the query, so that its delay is the same for both marks. Ended calls are counted: a
+// window has at least one of them, while a turn may have begun just before it.
 Mark mark(Target* counted, const Load& load) {
   auto operations = counted != nullptr ? counted->operations() : std::nullopt;
   return {operations, load.calls()};
@@ -133,7 +133,7 @@ Rounds open_loop(const Plan& plan, double rate, Crowd::MakeWork make) {
     crowd.start();
     round.window = crowd.measure(plan.round, stop);
     const auto end = Clock::now();
-    round.window.samples.add(crowd.finish().samples);  // the call that was under way
+    round.window.samples.add(crowd.finish().samples);  // the call in progress
     if (round.window.complete && pacer) {
       for (const Clock::duration waiting : pacer->give_up(end)) round.window.samples.add(waiting);
     }

@@ -1,4 +1,4 @@
-// The scenarios: what is measured of a target, as steps that take a known time each.
+// The scenarios: measurements of a target, as steps with a known duration.
 #pragma once
 
 #include <chrono>
@@ -16,11 +16,11 @@ namespace dlock::bench {
 struct Step {
   std::string what;                   // for people: "throughput, 64 callers"
   std::chrono::nanoseconds expected;  // how long it will take
-  // Throws what went wrong. When a stop is requested it returns soon, with the repeats that were complete.
+  // Throws its failure. After a stop request, it soon returns the complete repeats.
   std::function<std::vector<Measurement>(const std::stop_token& stop)> run;
 };
 
-// The steps of the plan's scenarios, as far as they have a meaning for the target. They refer to both.
+// The steps of the plan's scenarios, as far as they make sense for the target. They refer to both.
 [[nodiscard]] std::vector<Step> steps_of(Target& target, const Plan& plan);
 
 }  // namespace dlock::bench

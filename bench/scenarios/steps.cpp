@@ -45,9 +45,9 @@ constexpr std::size_t permit_count = 4;
 constexpr std::size_t readers = 8;  // that one writer waits for
 constexpr std::size_t callers_of_names = 64;
 constexpr std::size_t name_count = 1000;
-// Enough for the next one to be waiting already, however far away the service is.
+// Enough that the next one is already waiting, however distant the service is.
 constexpr std::size_t distant_waiters = 8;
-// Callers who share a lock are spread over clients as over processes.
+// Callers that share a lock are spread over several clients, as over processes.
 constexpr std::size_t most_clients = 8;
 
 Crowd::MakeWork floors_of(Target& target) {
@@ -110,11 +110,11 @@ class StepTable {
 
  private:
   static double number(std::size_t count) { return static_cast<double>(count); }
-  // So many locks of a client are worth trying.
+  // Whether one client can try so many locks.
   [[nodiscard]] bool possible(std::size_t locks) const {
     return target_.most_locks() == 0 || locks <= target_.most_locks();
   }
-  // As many as are worth trying, none of them twice.
+  // The counts that are possible, each once.
   [[nodiscard]] std::set<std::size_t> most_possible(const std::vector<std::size_t>& counts) const {
     std::set<std::size_t> result;
     for (const std::size_t each : counts) result.insert(possible(each) ? each : target_.most_locks());
@@ -172,8 +172,8 @@ class StepTable {
     };
     add_turns(std::move(experiment), floor);
   }
-  // Client and floors are never connected at the same time: a service may not have connections for all of them. The
-  // operations of a floor are known, and Redis does not tell a client's SET from a script's.
+  // Client and floors are never connected at the same time: a service may not have enough connections. A floor's
+  // operations are known, and Redis does not distinguish a client's SET from a script's.
   void add_callers(std::size_t callers) {
     if (!possible(callers)) return;
     const bool floor = target_.has_floor() && (target_.most_floors() == 0 || callers <= target_.most_floors());
@@ -194,13 +194,13 @@ class StepTable {
       return std::make_shared<Crowd>(callers, spread(clients, work));
     });
   }
-  // The warm-up lasts until there have been as many turns as there are contenders, so that all of them stand in line;
-  // where turns take long, that has to be enough after a while.
+  // The warm-up lasts until there were as many turns as contenders, so that all of them are in the queue; if turns take
+  // long, it ends after a time limit.
   void add_waiters(Parameters parameters, std::size_t waiters) {
     constexpr seconds longest_warm_up{3};
     if (waiters == 0) return;
     parameters[parameter::waiters] = number(waiters);
-    const std::size_t count = waiters + 1;  // one of them holds
+    const std::size_t count = waiters + 1;  // including the holder
     add_load(
         {scenario::contention, std::move(parameters), of_contention, true}, count,
         [waiters, count](Target& target) {

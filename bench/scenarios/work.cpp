@@ -15,7 +15,7 @@ namespace dlock::bench {
 
 namespace {
 
-// How often the writer counts the reads.
+// The interval at which the writer counts the reads.
 constexpr std::chrono::microseconds next_count{100};
 constexpr std::chrono::duration<double> mean_hold = std::chrono::milliseconds(1);
 constexpr double skew = 1;  // of the Zipf distribution
@@ -68,7 +68,7 @@ std::chrono::milliseconds granted_lease(const Client& client, const std::string&
     if (until == TimePoint::max()) return std::chrono::milliseconds(0);
     safe = std::max<std::chrono::duration<double>>(safe, until - now);
   }
-  // A lease is safe for a hundredth less than it was granted for. The rest that is missing is what the request took.
+  // A lease is safe for a hundredth less than granted. The rest of the difference is the time of the request.
   return std::chrono::milliseconds(std::llround(std::ceil(safe.count() / 0.99 * 10)) * 100);
 }
 
@@ -100,7 +100,7 @@ Crowd::Work floor_pairs(std::shared_ptr<Floor> floor) {
   return work;
 }
 
-// Whether a call reads is drawn from numbers that are the same in each run.
+// Whether a call reads is random, but the same in each run.
 WorkOnClient readers_and_writers(int percent) {
   return [percent](const Client& client, std::size_t caller, const std::stop_token& stop) {
     const auto lock = std::make_shared<ReadWriteLock>(client.make_read_write_lock(lock_name("read-write")));
@@ -121,8 +121,8 @@ WorkOnClient permits(std::uint32_t count) {
   };
 }
 
-// The writer asks when there have been as many reads since its last turn as there are readers: readers who have just
-// been woken are not there yet.
+// The writer acquires once there were as many reads since its last turn as there are readers: just after its turn,
+// readers that wake up are not yet there.
 WorkOnClient writer_among(std::size_t readers) {
   const auto reads = std::make_shared<std::atomic<std::uint64_t>>(0);
   return [reads, readers](const Client& client, std::size_t caller, const std::stop_token&) -> Crowd::Work {
@@ -164,8 +164,8 @@ WorkOnClient many_names(std::size_t names) {
 }
 
 // Contenders are threads, not asynchronous acquires: the next holder runs when its thread has woken up, which is part
-// of what a program that calls acquire() waits for, and a thread can simply sleep while it holds the lock. The threads
-// do not disturb each other, since all but one or two of them are asleep.
+// of the wait of a program that calls acquire(), and a thread can simply sleep while it holds the lock. The threads do
+// not disturb each other, since all but one or two of them sleep.
 std::shared_ptr<Crowd> contenders(Clients clients, std::size_t count) {
   const auto relay = std::make_shared<Relay>(count);
   const auto work = [relay](const Client& client, std::size_t caller, const std::stop_token&) -> Crowd::Work {

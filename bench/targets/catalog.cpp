@@ -16,7 +16,7 @@ namespace {
 
 struct Service {
   std::vector<std::string_view> schemes;
-  std::vector<std::string> strategies;  // a service that has none has an empty one
+  std::vector<std::string> strategies;  // {""} if the service has none
   std::string usual_url;                // on this machine
   std::unique_ptr<ServiceTarget> (*make)(const rig::UrlText& url, const std::string& strategy);
 };
@@ -56,7 +56,7 @@ Targets targets_of(const rig::UrlText& url) {
   const std::string& scheme = url.original().scheme();
   for (const Service& service : services()) {
     if (std::find(service.schemes.begin(), service.schemes.end(), scheme) == service.schemes.end()) continue;
-    // A strategy that does not exist is refused when the client connects.
+    // The client refuses an unknown strategy when it connects.
     const auto wanted = service.strategies.size() > 1 ? url.parameter("strategy") : std::nullopt;
     Targets targets;
     for (const std::string& each : wanted ? std::vector{*wanted} : service.strategies) {
@@ -67,11 +67,11 @@ Targets targets_of(const rig::UrlText& url) {
   throw Error(errc::invalid_argument, "URL: no benchmark for scheme \"" + scheme + "\"");
 }
 
-// A try waits for a connection and an answer, and giving up for the end of it.
+// A try waits for a connection and an answer, and at its end for giving up.
 void try_a_lock(const Target& target, std::chrono::seconds limit) {
   rig::UrlText url(target.url(1));
-  // Of the five parts of the limit, the try and the release take two each. A connection fails before the try ends: only
-  // that failure names the server.
+  // Of the five parts of the limit, the try and the release take two each. A connection fails before the try ends,
+  // because only that failure names the server.
   const auto parts = [limit](int count) {
     return std::to_string(count * std::chrono::milliseconds(limit).count() / 5) + "ms";
   };
@@ -82,14 +82,14 @@ void try_a_lock(const Target& target, std::chrono::seconds limit) {
   DistributedLock lock = client.make_lock(std::string(lock_names) + "reachable");
   auto lease = lock.try_acquire();
   if (!lease) throw Error(errc::protocol, client.url() + ": a lock with a new name is already held");
-  (void)lease->release();  // a lease that was lost meanwhile shows in the measurements
+  (void)lease->release();  // if the lease was lost meanwhile, the measurements show it
 }
 
 void clean_up_after_failure(Target& target) {
   try {
     target.clean_up();
   } catch (const std::exception&) {
-    // The first error says more.
+    // The first error is more specific.
   }
 }
 
@@ -97,7 +97,7 @@ void clean_up_after_failure(Target& target) {
 
 std::vector<std::unique_ptr<Target>> make_targets(const std::string& url, std::chrono::seconds limit) {
   Targets found = targets_of(rig::UrlText(url));
-  // The strategies are of one service.
+  // All strategies belong to one service.
   try_a_lock(*found.front(), limit);
   try {
     for (const auto& each : found) each->prepare();

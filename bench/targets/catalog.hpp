@@ -1,4 +1,4 @@
-// Which targets there are behind a URL.
+// The targets of a URL.
 #pragma once
 
 #include <chrono>
@@ -10,13 +10,13 @@
 
 namespace dlock::bench {
 
-// One target for each strategy of the service, or only that which the URL names. Reaches the service, within the limit,
-// and takes and releases a lock, so that a service that cannot be used is known at once. Throws Error, its message
-// without password; Error(invalid_argument) for a URL that is wrong.
+// One target for each strategy of the service, or only the one that the URL names. Connects to the service, within the
+// limit, and acquires and releases a lock, so that an unusable service is noticed at once. Throws Error, its message
+// without password; Error(invalid_argument) for an invalid URL.
 [[nodiscard]] std::vector<std::unique_ptr<Target>> make_targets(const std::string& url, std::chrono::seconds limit);
 
-// The URLs that are tried if the user gives none: DLOCK_URL, the embedded backends, and each server backend on this
-// machine at its usual port.
+// The URLs to try if the user gives none: DLOCK_URL, the embedded backends, and each server backend on this machine at
+// its usual port.
 [[nodiscard]] std::vector<std::string> usual_urls();
 
 }  // namespace dlock::bench

@@ -27,7 +27,7 @@ using etcd::MessageWriter;
   throw std::runtime_error("etcd: " + what);
 }
 
-// Calls `use` for each field of that number, until the next of which the reader has its value.
+// Calls `use` for each field of that number, while the reader has its value.
 template <class Use>
 void for_each_field(std::string_view message, std::uint32_t field, const Use& use) {
   MessageReader reader(message);
@@ -37,7 +37,7 @@ void for_each_field(std::string_view message, std::uint32_t field, const Use& us
   if (reader.broken()) fail("the answer is not a message");
 }
 
-// The value of the field; 0 or empty where the message has none.
+// The value of the field; 0 or empty if the message has none.
 std::uint64_t number_in(std::string_view message, std::uint32_t field) {
   std::uint64_t value = 0;
   for_each_field(message, field, [&](MessageReader& reader) { value = reader.number(); });
@@ -49,14 +49,14 @@ std::string_view bytes_in(std::string_view message, std::uint32_t field) {
   return value;
 }
 
-// A connection as of a program that knows nothing but blocking calls.
+// A connection of a simple program with blocking calls.
 class Connection {
  public:
-  // Connects to the first host that answers, as the user that the URL names. Throws std::runtime_error if none does, or
-  // the user is refused.
+  // Connects to the first host that answers, as the user in the URL. Throws std::runtime_error if none answers, or the
+  // user is refused.
   explicit Connection(const rig::UrlText& url);
 
-  // Sends the request and waits for the answer. Throws std::runtime_error if it is a refusal, or the connection breaks.
+  // Sends the request and waits for the answer. Throws std::runtime_error for a refusal, or if the connection breaks.
   [[nodiscard]] std::string call(std::string_view path, std::string_view request);
 
  private:
@@ -175,7 +175,7 @@ std::string Connection::call(std::string_view path, std::string_view request) {
 // A lock by hand: two transactions, one after the other.
 class EtcdFloor final : public Floor {
  public:
-  // Has a lease, which is longer than any measurement.
+  // Grants itself a lease, longer than any measurement.
   EtcdFloor(const rig::UrlText& url, std::string key) : connection_(url), key_(std::move(key)) {
     const std::string answer =
         connection_.call("/etcdserverpb.Lease/LeaseGrant", MessageWriter().number(1, lease_seconds).take());
@@ -186,20 +186,20 @@ class EtcdFloor final : public Floor {
     try {
       (void)connection_.call("/etcdserverpb.Lease/LeaseRevoke", MessageWriter().number(1, lease_).take());
     } catch (const std::exception&) {
-      // It ends by itself.
+      // The lease expires.
     }
   }
 
-  // If the key does not exist: put it.
+  // Creates the key if it does not exist.
   void acquire() override {
     const std::string put = MessageWriter().bytes(1, key_).bytes(2, "host:1:floor").number(3, lease_).take();
     const std::uint64_t revision = transact(0, MessageWriter().message(2, put).take());
     require_free(revision != 0);
     revision_ = revision;
   }
-  // If it is still the same: delete it.
+  // Deletes the key if it is unchanged.
   void release() override {
-    require_held(revision_ != 0);  // 0 would be true of a key that does not exist
+    require_held(revision_ != 0);  // 0 would match a missing key
     const std::string deletion = MessageWriter().bytes(1, key_).take();
     require_held(transact(std::exchange(revision_, 0), MessageWriter().message(3, deletion).take()) != 0);
   }
@@ -240,10 +240,10 @@ class EtcdTarget final : public ServiceTarget {
   void clean_up() override;
 
  private:
-  std::string start_;  // all keys begin with it
+  std::string start_;  // the prefix of all keys
 };
 
-// Leaves out what the user has no right to.
+// Leaves out what the user may not read.
 void EtcdTarget::prepare() {
   try {
     Connection connection(given());
@@ -252,11 +252,11 @@ void EtcdTarget::prepare() {
     for_each_field(connection.call("/etcdserverpb.Cluster/MemberList", ""), 2, [&](MessageReader&) { ++members; });
     add_setting("members", std::to_string(members));
   } catch (const std::exception&) {
-    // The user may not ask.
+    // The user has no right to this.
   }
 }
 
-// Where clients speak in plain text, servers answer any client.
+// Without TLS, servers give metrics to any client.
 std::optional<Operations> EtcdTarget::operations() {
   Operations sum{.carried_out = 0, .wake_ups = 0.0};
   const std::vector<rig::HostPort> hosts = rig::hosts_for_proxies(given());
@@ -275,8 +275,8 @@ std::optional<Operations> EtcdTarget::operations() {
   return sum;
 }
 
-// The keys of locks end with their sessions, but a killed holder's session lasts for some time. The backend remembers
-// no names that Client::forget() could remove.
+// Keys are removed with their sessions, but a killed holder's session lasts for some time. The backend remembers no
+// names that Client::forget() could remove.
 void EtcdTarget::clean_up() {
   // The next byte of a key is the separator before a name, or starts the suffix of a kind: "/", ".rw/".
   static_assert('.' + 1 == '/' && '/' + 1 == '0');

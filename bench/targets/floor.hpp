@@ -1,5 +1,5 @@
-// A lock as a user would write it by hand, which dlock is compared with: a blocking program on the service's C client,
-// with a connection of its own. A floor has no waiting, no renewal, no deadline, and no handling of missing answers.
+// A lock as a user would write it by hand, for comparison with dlock: a blocking program with the service's C client,
+// and its own connection. A floor has no waiting, no renewal, no deadline, and no handling of missing answers.
 #pragma once
 
 #include <stdexcept>
@@ -13,8 +13,8 @@ class Floor {
   Floor& operator=(const Floor&) = delete;
   virtual ~Floor() = default;
 
-  // Block. Throw std::runtime_error if the lock is held by another or was not held, or the connection breaks. By one
-  // thread at a time.
+  // Block. Throw std::runtime_error if the lock is held by another or was not held, or the connection breaks. Use them
+  // on one thread at a time.
   virtual void acquire() = 0;
   virtual void release() = 0;
 

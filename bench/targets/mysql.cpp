@@ -14,10 +14,10 @@ namespace dlock::bench {
 
 namespace {
 
-// A blocking connection, as of a program that uses libmariadb by itself.
+// A blocking connection, as in a program that uses libmariadb directly.
 class Connection {
  public:
-  // Throws std::runtime_error, as all of them do when the connection breaks, or for an error of the server's.
+  // Like the other functions, throws std::runtime_error if the connection breaks, and for errors of the server.
   explicit Connection(const rig::UrlText& url) : connection_(mysql_init(nullptr)) {
     constexpr unsigned over_tcp = MYSQL_PROTOCOL_TCP;  // "localhost" would be a Unix socket
     constexpr auto limit = static_cast<unsigned>(answer_limit.count());
@@ -35,11 +35,11 @@ class Connection {
     fail();
   }
 
-  // How many rows it changes, or returns.
+  // The number of changed or returned rows.
   std::uint64_t run(const std::string& sql) {
     return ask(sql, [](MYSQL_RES* result) { return mysql_num_rows(result); });
   }
-  // The first column of the first row; empty for NULL, and where there is no row.
+  // The first column of the first row; empty for NULL, and without a row.
   [[nodiscard]] std::string value(const std::string& sql) {
     std::string text;
     (void)ask(sql, [&](MYSQL_RES* result) {
@@ -49,7 +49,7 @@ class Connection {
     });
     return text;
   }
-  // The sum over numbers of the server's status.
+  // The sum of status variables of the server.
   [[nodiscard]] double status(const std::string& condition) {
     double sum = 0;
     (void)ask("SHOW GLOBAL STATUS WHERE variable_name " + condition, [&](MYSQL_RES* result) {
@@ -90,7 +90,7 @@ class Connection {
   std::unique_ptr<MYSQL, Close> connection_;
 };
 
-// Neither schemas that dlock takes nor names of ours have anything in them that has to be escaped.
+// Neither dlock's schemas nor the names of benchmarks contain anything to escape.
 std::string quoted(const std::string& identifier) {
   return "`" + identifier + "`";
 }
@@ -100,23 +100,23 @@ std::string literal(const std::string& text) {
 
 // --- Floors ----------------------------------------------------------------------------------------------------------
 
-// Tables of the floors' own, quoted.
+// The floors' own tables, quoted.
 struct Tables {
-  std::string locks;     // a row is a lock that is held
+  std::string locks;     // one row per held lock
   std::string counters;  // the last token of each name
 };
 
-// Each changes or returns a row if the lock was free, or held, or else fails or does neither.
+// Each changes or returns a row if the lock was free, or held; otherwise it fails, or does neither.
 struct Statements {
   std::string once;                  // empty: nothing
   std::vector<std::string> acquire;  // in order
-  std::string release;               // empty: it ends the transaction
+  std::string release;               // empty: the end of the transaction releases
 };
 
 Statements statements_of(const std::string& strategy, const Tables& tables, const std::string& name,
                          const std::string& owner) {
   if (strategy == "named") {
-    // GET_LOCK() knows no tables: the name alone could be that of another run. It takes 64 characters.
+    // GET_LOCK() does not know tables: the name alone could be another run's. It takes 64 characters.
     const std::string key = "SHA2(" + literal(tables.counters + "/" + name) + ", 256)";
     return {.once = {},
             .acquire = {"INSERT INTO " + tables.counters + " (name, token) SELECT " + literal(name) +
@@ -137,12 +137,12 @@ Statements statements_of(const std::string& strategy, const Tables& tables, cons
           .release = "DELETE FROM " + tables.locks + of_name + " AND owner = " + literal(owner)};
 }
 
-// Each statement is a round trip. After a failure the connection is of no more use.
+// Each statement is a round trip. After a failure the connection is useless.
 class MysqlFloor final : public Floor {
  public:
   MysqlFloor(const rig::UrlText& url, const std::string& strategy, const Tables& tables, const std::string& name)
       : connection_(url), use_(statements_of(strategy, tables, name, own_name())) {
-    if (!use_.once.empty()) (void)connection_.run(use_.once);  // another floor may have been faster
+    if (!use_.once.empty()) (void)connection_.run(use_.once);  // another floor may have inserted it
   }
 
   void acquire() override {
@@ -169,17 +169,17 @@ class MysqlFloor final : public Floor {
 
 // --- The target ------------------------------------------------------------------------------------------------------
 
-// The connections of a client besides those of locks and waiters.
+// A client's connections besides those of locks and waiters.
 constexpr std::size_t working_connections = 6;
 constexpr std::size_t most_connections_of_a_client = 1000;
-// So many of the connections that the server has left are for the clients' own work and for other users.
+// The number of the server's free connections that are left for the clients' own work and for other users.
 constexpr std::size_t spare_connections = 40;
 
-// BEGIN, COMMIT and SET are left out, as they are with PostgreSQL.
+// BEGIN, COMMIT and SET are not counted, nor are they for PostgreSQL.
 constexpr const char* counted =
     "IN ('Com_select', 'Com_do', 'Com_insert', 'Com_insert_select', 'Com_update', 'Com_update_multi', 'Com_delete')";
 
-// dlock's tables of locks that are measured.
+// dlock's tables of measured locks.
 constexpr std::array tables_of_locks = {"lease",    "optimistic",    "row_lock",  "fence",
                                         "lease_rw", "lease_rw_slot", "lease_sem", "lease_sem_slot"};
 
@@ -239,7 +239,7 @@ void MysqlTarget::prepare() {
   try {
     examine(Connection(given()));
   } catch (const std::exception&) {
-    // dlock reaches the server, but libmariadb by itself does not: then fewer facts are known.
+    // dlock reaches the server, but libmariadb alone does not: then fewer facts are known.
   }
   try {
     Connection connection(given());
@@ -261,13 +261,13 @@ void MysqlTarget::examine(Connection connection) {
     const std::string waits = "SELECT @@innodb_flush_log_at_trx_commit = 1 AND (NOT @@log_bin OR @@sync_binlog = 1)";
     info_.crash = connection.value(waits) == "1" ? loses::nothing : loses::latest;
   }
-  // 0: this user may have as many as there are.
+  // 0: the server's limit applies to this user.
   const auto most =
       std::stoul(connection.value("SELECT LEAST(@@max_connections, IF(@@max_user_connections = 0, @@max_connections, "
                                   "@@max_user_connections))"));
   const auto taken = static_cast<std::size_t>(connection.status("= 'Threads_connected'")) + spare_connections;
   const std::size_t left = std::max<std::size_t>(most, taken + 2) - taken;
-  // The connections of floors and of dlock are open at the same time.
+  // Floors and dlock are connected at the same time.
   most_floors_ = takes_connections() ? left / 2 : left;
   if (!takes_connections()) return;
   most_locks_ = std::min(left / 2, most_connections_of_a_client - working_connections);
@@ -276,8 +276,8 @@ void MysqlTarget::examine(Connection connection) {
   }
 }
 
-// Client::forget() cannot do it: it refuses names that were used in the last minute. In the user's schema, only the
-// names that scenarios lock are ours, and the tables of floors.
+// Not by Client::forget(), which refuses names used in the last minute. In the user's schema, only the names of
+// scenarios and the floors' tables belong to benchmarks.
 void MysqlTarget::clean_up() {
   Connection connection(given());
   (void)connection.run("SET lock_wait_timeout = 10, innodb_lock_wait_timeout = 10");
@@ -285,7 +285,7 @@ void MysqlTarget::clean_up() {
     (void)connection.run("DROP DATABASE IF EXISTS " + quoted(schema_));
     return;
   }
-  // First what needs no further right.
+  // First what needs no other right.
   if (has_floor_) (void)connection.run("DROP TABLE IF EXISTS " + floors_.locks + ", " + floors_.counters);
   for (const char* each : tables_of_locks) {
     (void)connection.run("DELETE FROM " + quoted(schema_) + "." + quoted(each) + " WHERE name LIKE '" + lock_names +

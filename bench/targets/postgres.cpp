@@ -14,8 +14,8 @@ namespace dlock::bench {
 
 namespace {
 
-// dlock's URL of a database as libpq takes it: without the parameters that libpq does not know, and with dlock's
-// defaults where libpq has others.
+// dlock's URL of a database for libpq: without the parameters that libpq does not know, and with dlock's defaults where
+// libpq's differ.
 std::string libpq_url(rig::UrlText url) {
   if (const auto password = url.password()) url.set("password", *password);  // it may be in a file
   for (const char* ours : {"strategy", "schema", "durability", "key", "pooler", "max_connections", "lease", "label",
@@ -29,7 +29,7 @@ std::string libpq_url(rig::UrlText url) {
   return url.text();
 }
 
-// A blocking connection, as of a program that uses libpq by itself.
+// A blocking connection, as in a program that uses libpq directly.
 class Connection {
  public:
   struct Clear {
@@ -37,7 +37,7 @@ class Connection {
   };
   using Result = std::unique_ptr<PGresult, Clear>;
 
-  // Throws std::runtime_error, as all of them do when the connection breaks, or for an error of the server's.
+  // Like the other functions, throws std::runtime_error if the connection breaks, and for errors of the server.
   explicit Connection(const rig::UrlText& url) : connection_(PQconnectdb(libpq_url(url).c_str())) {
     if (PQstatus(get()) != CONNECTION_OK) fail(PQerrorMessage(get()));
     (void)PQsetNoticeProcessor(
@@ -45,7 +45,7 @@ class Connection {
   }
 
   [[nodiscard]] Result run(const std::string& sql) const { return checked(PQexec(get(), sql.c_str())); }
-  // The first column of the first row; empty for NULL, and where there is no row.
+  // The first column of the first row; empty for NULL, and without a row.
   [[nodiscard]] std::string value(const std::string& sql) const {
     const Result result = run(sql);
     return PQntuples(result.get()) > 0 ? PQgetvalue(result.get(), 0, 0) : "";
@@ -53,7 +53,7 @@ class Connection {
   void prepare(const char* name, const std::string& sql) const {
     (void)checked(PQprepare(get(), name, sql.c_str(), 0, nullptr));
   }
-  // Runs a prepared statement. Whether it changes, or returns, one row.
+  // Runs a prepared statement. Returns whether it changes, or returns, one row.
   [[nodiscard]] bool call(const char* name, const std::vector<const char*>& parameters) const {
     const Result result = checked(PQexecPrepared(get(), name, static_cast<int>(parameters.size()), parameters.data(),
                                                  nullptr, nullptr, /*resultFormat=*/0));
@@ -84,16 +84,16 @@ std::string quoted(std::string_view identifier) {
 
 // --- Floors ----------------------------------------------------------------------------------------------------------
 
-// Tables of the floors' own, quoted.
+// The floors' own tables, quoted.
 struct Tables {
-  std::string locks;     // a row is a lock that is held
+  std::string locks;     // one row per held lock
   std::string counters;  // the last token of each name
 };
 
 struct Statements {
   std::string once;     // empty: nothing
   std::string acquire;  // changes a row if the lock was free, or fails. $1 name; of a row also $2 owner
-  std::string release;  // changes or returns a row if the lock was held. Empty: it ends the transaction
+  std::string release;  // changes or returns a row if the lock was held. Empty: the end of the transaction releases
 };
 
 Statements statements_of(const std::string& strategy, const Tables& tables) {
@@ -118,12 +118,12 @@ Statements statements_of(const std::string& strategy, const Tables& tables) {
           .release = "DELETE FROM " + tables.locks + " WHERE name = $1 AND owner = $2"};
 }
 
-// Each statement is a round trip. After a failure the connection is of no more use.
+// Each statement is a round trip. After a failure the connection is useless.
 class PostgresFloor final : public Floor {
  public:
-  // Its commits wait for the disk, or do not, as those of dlock's clients.
+  // Its commits wait for the disk if those of dlock's clients do.
   PostgresFloor(const rig::UrlText& url, const std::string& strategy, const Tables& tables, const std::string& name)
-      // Advisory locks know no tables: the name alone could be that of another run.
+      // Advisory locks do not know tables: the name alone could be another run's.
       : connection_(url),
         name_(strategy == "advisory" ? tables.counters + "/" + name : name),
         by_transaction_(strategy == "for-update") {
@@ -132,7 +132,7 @@ class PostgresFloor final : public Floor {
     parameters_ = {name_.c_str()};
     if (!statements.once.empty()) {
       connection_.prepare("once", statements.once);
-      (void)connection_.call("once", parameters_);  // another floor may have been faster
+      (void)connection_.call("once", parameters_);  // another floor may have inserted it
     }
     if (strategy == "table" || strategy == "optimistic") parameters_.push_back(owner_.c_str());
     connection_.prepare("acquire", statements.acquire);
@@ -164,10 +164,10 @@ class PostgresFloor final : public Floor {
 
 // --- The target ------------------------------------------------------------------------------------------------------
 
-// The connections of a client besides those of locks and waiters.
+// A client's connections besides those of locks and waiters.
 constexpr std::size_t working_connections = 6;
 constexpr std::size_t most_connections_of_a_client = 1000;
-// So many of the connections that the server has left are for the clients' own work and for other users.
+// The number of the server's free connections that are left for the clients' own work and for other users.
 constexpr std::size_t spare_connections = 40;
 
 constexpr const char* connections_left =
@@ -181,7 +181,7 @@ constexpr const char* schema_of_statistics =
     "SELECT quote_ident(n.nspname) FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace "
     "WHERE e.extname = 'pg_stat_statements'";
 
-// dlock's tables of locks that are measured; a schema of an older dlock lacks some.
+// dlock's tables of measured locks; a schema of an older dlock lacks some.
 constexpr std::array tables_of_locks = {"lease", "optimistic", "row_lock", "row_token",
                                         "fence", "lease_rw",   "fence_rw", "lease_sem"};
 
@@ -208,7 +208,7 @@ class PostgresTarget final : public ServiceTarget {
 
  private:
   [[nodiscard]] rig::UrlText url_for(std::size_t locks) const override;
-  // A lock, or at least waiting for it, takes a connection.
+  // Whether a lock, or a waiter, takes a connection.
   [[nodiscard]] bool takes_connections() const {
     return info().strategy == "for-update" || info().strategy == "advisory";
   }
@@ -242,10 +242,10 @@ void PostgresTarget::prepare() {
   try {
     examine(Connection(given()));
   } catch (const std::exception&) {
-    // dlock reaches the server, but libpq by itself does not: then fewer facts are known.
+    // dlock reaches the server, but libpq alone does not: then fewer facts are known.
   }
   try {
-    // Sent together they are one transaction.
+    // One call is one transaction.
     (void)Connection(given()).run("CREATE TABLE " + floors_.locks + " (name text PRIMARY KEY, owner text NOT NULL); " +
                                   "CREATE TABLE " + floors_.counters +
                                   " (name text PRIMARY KEY, token bigint NOT NULL)");
@@ -259,14 +259,13 @@ void PostgresTarget::examine(const Connection& connection) {
   for (const char* setting : {"server_version", "fsync", "synchronous_commit", "full_page_writes"}) {
     add_setting(setting, connection.value(std::string("SHOW ") + setting));
   }
-  // dlock's own statements are committed synchronously, whatever synchronous_commit is, unless the URL says otherwise.
+  // dlock commits its own statements synchronously, whatever synchronous_commit is, unless the URL says otherwise.
   const bool waits = given().parameter("durability") != "async" && connection.value("SHOW fsync") == "on";
   if (info_.crash == loses::unknown) info_.crash = waits ? loses::nothing : loses::latest;
   limit_connections(std::stoul(connection.value(connections_left)));
   const std::string schema = connection.value(schema_of_statistics);
-  if (schema.empty()) return;  // sessions report their transactions later than most measurements end
-  // The query itself has "pg_stat_" in it. Statements that fail are not counted, nor BEGIN and COMMIT where they are
-  // prepared.
+  if (schema.empty()) return;  // sessions report their transactions after the end of most measurements
+  // The query itself contains "pg_stat_". Failed statements are not counted, nor prepared BEGIN and COMMIT.
   count_of_statements_ = "SELECT coalesce(sum(calls), 0) FROM " + schema +
                          ".pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = "
                          "current_database()) AND coalesce(query, '') NOT LIKE '%pg_stat_%'";
@@ -274,7 +273,7 @@ void PostgresTarget::examine(const Connection& connection) {
 
 void PostgresTarget::limit_connections(std::size_t left) {
   left = std::max(left, spare_connections + 2) - spare_connections;
-  // The connections of floors and of dlock are open at the same time.
+  // Floors and dlock are connected at the same time.
   most_floors_ = takes_connections() ? left / 2 : left;
   if (!takes_connections()) return;
   // A client has at most a thousand advisory locks and connections together.
@@ -295,8 +294,8 @@ std::optional<Operations> PostgresTarget::operations() {
   }
 }
 
-// Client::forget() cannot do it: it refuses names that were used in the last minute. In the user's schema, only the
-// names that scenarios lock are ours, and the tables of floors.
+// Not by Client::forget(), which refuses names used in the last minute. In the user's schema, only the names of
+// scenarios and the floors' tables belong to benchmarks.
 void PostgresTarget::clean_up() {
   const Connection connection(given());
   (void)connection.run("SET lock_timeout = '10s'");
@@ -304,7 +303,7 @@ void PostgresTarget::clean_up() {
     (void)connection.run("DROP SCHEMA IF EXISTS " + quoted(schema_) + " CASCADE");
     return;
   }
-  // First what needs no further right.
+  // First what needs no other right.
   if (has_floor_) (void)connection.run("DROP TABLE IF EXISTS " + floors_.locks + ", " + floors_.counters);
   connection.prepare("exists", "SELECT 1 WHERE to_regclass($1) IS NOT NULL");
   for (const char* each : tables_of_locks) {

@@ -30,8 +30,8 @@ using Reply = std::unique_ptr<redisReply, FreeReply>;
 
 class Connection {
  public:
-  // Does not log in. Throws std::runtime_error, as all of them do when the connection breaks, at a timeout, and for an
-  // error of the server's.
+  // Does not log in. Like the other functions, throws std::runtime_error if the connection breaks, at a timeout, and
+  // for errors of the server.
   explicit Connection(const rig::HostPort& host) {
     const timeval limit{.tv_sec = answer_limit.count(), .tv_usec = 0};
     context_.reset(redisConnectWithTimeout(host.name.c_str(), host.port, limit));
@@ -44,7 +44,7 @@ class Connection {
     const std::string& path = url.original().path();
     if (path.size() > 1) (void)call({"SELECT", std::string_view(path).substr(1)});
   }
-  // An empty user: the default one.
+  // An empty user means the default one.
   void log_in(const std::string& user, const std::string& password) {
     (void)(user.empty() ? call({"AUTH", password}) : call({"AUTH", user, password}));
   }
@@ -53,13 +53,13 @@ class Connection {
     begin(words);
     return receive();
   }
-  // The text of a reply that is one; else empty.
+  // The text of a reply; empty if it has none.
   [[nodiscard]] std::string text(std::initializer_list<std::string_view> words) {
     const Reply reply = call(words);
     return reply->str != nullptr ? std::string(reply->str, reply->len) : std::string();
   }
 
-  // The halves of a call. Replies are received in the order of the commands.
+  // The two parts of a call. Replies arrive in the order of the commands.
   void begin(std::initializer_list<std::string_view> words) {
     std::array<const char*, 8> texts{};
     std::array<std::size_t, 8> sizes{};
@@ -117,7 +117,7 @@ std::set<std::string> masters_by_node(const rig::UrlText& url, const rig::HostPo
     const redisReply& range = *reply->element[i];
     if (range.elements < 3 || range.element[2]->elements < 2) fail("unexpected answer to CLUSTER SLOTS");
     const redisReply& name = *range.element[2]->element[0];
-    // A node that does not know its own address is the one that was asked.
+    // A node that does not know its own address is the one that was queried.
     masters.insert(
         host_text(name.len != 0 ? std::string(name.str, name.len) : node.name, range.element[2]->element[1]->integer));
   }
@@ -125,8 +125,8 @@ std::set<std::string> masters_by_node(const rig::UrlText& url, const rig::HostPo
   return masters;
 }
 
-// Asks the first of the URL's hosts that answers which servers take writes. Returns the URL with each of them as its
-// only host.
+// Queries the URL's first host that answers for the servers that accept writes. Returns the URL with each of them as
+// its only host.
 std::vector<rig::UrlText> masters_of(const rig::UrlText& url) {
   const bool by_sentinel = url.original().scheme().ends_with("-sentinel");
   if (!by_sentinel && !url.original().scheme().ends_with("-cluster")) return {url};
@@ -145,7 +145,7 @@ std::vector<rig::UrlText> masters_of(const rig::UrlText& url) {
   throw std::runtime_error(failures);
 }
 
-// A connection to the master that keeps this key.
+// A connection to the master that has this key.
 Connection connection_for(const rig::UrlText& url, const std::string& key) {
   rig::UrlText master = masters_of(url).front();
   try {
@@ -161,7 +161,7 @@ Connection connection_for(const rig::UrlText& url, const std::string& key) {
 
 // --- The floor -------------------------------------------------------------------------------------------------------
 
-// The lock that Redis's manual shows. No fencing token, no queue.
+// The lock of Redis's manual. No fencing token, no queue.
 class RedisFloor final : public Floor {
  public:
   RedisFloor(const rig::UrlText& url, std::string key)
@@ -186,11 +186,11 @@ class RedisFloor final : public Floor {
 
 // --- The target ------------------------------------------------------------------------------------------------------
 
-// So many of the connections that the server accepts are left for clients, and for other connections.
+// The number of the server's connections that are left for clients, and for other programs.
 constexpr double spare_connections = 64;
 
-// Commands of clients that no script of dlock calls. The server also counts what scripts call, so the others' counts do
-// not tell how many requests there were.
+// Commands of clients that no script of dlock calls. The server also counts what scripts call, so the counts of other
+// commands do not show the number of requests.
 constexpr std::array<std::string_view, 13> sent_by_clients = {
     "asking", "auth",       "client|setname", "cluster|slots", "eval",        "evalsha", "hello",
     "ping",   "ssubscribe", "subscribe",      "sunsubscribe",  "unsubscribe", "wait"};
@@ -246,7 +246,7 @@ void RedisTarget::prepare() {
   info_.crash = loses::unknown;
   if (by_tls()) return;
   const std::vector<rig::UrlText> masters = masters_of(given());
-  // The reply's text, or that of its last element. Empty where the user has no right to ask.
+  // The reply's text, or that of its last element. Empty if the user has no right to the command.
   const auto ask = [&](std::initializer_list<std::string_view> words) -> std::string {
     try {
       Reply reply = Connection(masters.front()).call(words);
@@ -272,7 +272,7 @@ void RedisTarget::prepare() {
   }
   if (appends == "no") info_.crash = loses::everything;
   if (appends == "yes" && !syncs.empty()) info_.crash = syncs == "always" ? loses::nothing : loses::latest;
-  // Where the limit is not known, any number is tried.
+  // If the limit is unknown, any number is tried.
   if (const auto most = number_in(ask({"INFO", "clients"}), "maxclients", ':')) {
     most_floors_ = static_cast<std::size_t>(std::max(*most - spare_connections, 1.0));
   }
@@ -302,7 +302,7 @@ std::optional<Operations> RedisTarget::operations() {
   }
 }
 
-// Client::forget() cannot do it: it refuses names that were used in the last minute.
+// Not by Client::forget(), which refuses names used in the last minute.
 void RedisTarget::clean_up() {
   if (by_tls()) fail("not over TLS; the keys that begin with " + prefix_ + " expire after 30 days");
   for (const rig::UrlText& master : masters_of(given())) {

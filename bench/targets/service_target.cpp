@@ -15,7 +15,7 @@ namespace dlock::bench {
 
 namespace {
 
-// A target behind proxies that delay what passes through them.
+// A target behind proxies that delay traffic.
 class DistantTarget final : public Target {
  public:
   DistantTarget(ServiceTarget& near, const std::vector<rig::HostPort>& hosts, std::chrono::nanoseconds round_trip)
@@ -35,7 +35,7 @@ class DistantTarget final : public Target {
   [[nodiscard]] std::unique_ptr<Target> at_distance(std::chrono::nanoseconds round_trip) override {
     return near_.at_distance(round_trip);
   }
-  void clean_up() override {}  // the near target removes everything
+  void clean_up() override {}  // the original target removes everything
 
  private:
   [[nodiscard]] rig::UrlText way_to(std::size_t locks) const { return way_.through(rig::UrlText(near_.url(locks))); }
@@ -83,7 +83,7 @@ void ServiceTarget::add_setting(std::string name, std::string_view value) {
 }
 
 std::string own_name(char separator) {
-  std::random_device device;  // the same process number may be in use on another machine
+  std::random_device device;  // another machine may use the same process number
   return fmt::format("dlock{0}bench{0}{1}{0}{2:08x}", separator, ::getpid(), device());
 }
 

@@ -1,4 +1,4 @@
-// The base of the targets of all services: a URL, a floor, and proxies in front of the service.
+// The base of all targets: a URL, a floor, and proxies before the service.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace dlock::bench {
 
-// How long a question to a service may take that is not part of a measurement.
+// The limit for a query to a service that is not part of a measurement.
 inline constexpr std::chrono::seconds answer_limit{10};
 
 // Which locks a service loses in a crash or a failover, for ServiceInfo.
@@ -25,8 +25,8 @@ inline constexpr const char* unknown = "not known";
 
 class ServiceTarget : public Target {
  public:
-  // Before anything is measured, once the service has been found usable: makes what has to be there, and reads the
-  // settings. Leaves out what cannot be found out. Throws when there can be no measuring.
+  // Called before the first measurement, once the service is known to be usable: creates what is needed, and reads the
+  // settings. Leaves out what is unknown. Throws if no measurement is possible.
   virtual void prepare() {}
 
   [[nodiscard]] std::string url(std::size_t locks) const final { return url_for(locks).text(); }
@@ -35,19 +35,19 @@ class ServiceTarget : public Target {
   [[nodiscard]] std::optional<Operations> operations() override { return std::nullopt; }
   [[nodiscard]] std::unique_ptr<Target> at_distance(std::chrono::nanoseconds round_trip) final;
 
-  // A floor that reaches the service by a URL of this target, or one that differs from it in its hosts. Any thread.
+  // A floor that reaches the service by a URL of this target, or by one with different hosts. Any thread.
   [[nodiscard]] virtual std::unique_ptr<Floor> floor_at(const rig::UrlText& url, const std::string& name) = 0;
 
  protected:
-  // The URL is the user's. A service that has no strategies has an empty one.
+  // The URL is the user's. strategy: empty if the service has none.
   ServiceTarget(rig::UrlText given, std::string backend, const std::string& strategy);
 
   [[nodiscard]] const rig::UrlText& given() const noexcept { return given_; }
   // The place for locks, as a parameter of the URL.
   void set_place(const char* parameter, const std::string& place) { own_.set(parameter, place); }
-  // The user's URL, with our strategy and our place for locks. Any thread.
+  // The user's URL, with this target's strategy and place for locks. Any thread.
   [[nodiscard]] virtual rig::UrlText url_for(std::size_t /*locks*/) const { return own_; }
-  // Leaves out an empty value.
+  // No effect if the value is empty.
   void add_setting(std::string name, std::string_view value);
 
  private:
@@ -55,25 +55,24 @@ class ServiceTarget : public Target {
   rig::UrlText own_;
 };
 
-// Names what one run creates in a service, so that the name is unique: "dlock-bench-<process>-<random>", with that
-// character between its parts; another one at each call.
+// A unique name for what one run creates in a service: "dlock-bench-<process>-<random>", with that character between
+// its parts; a new one at each call.
 [[nodiscard]] std::string own_name(char separator = '-');
 
-// Adds the count of one more server. nullopt: one of them does not tell it.
+// Adds the count of another server. nullopt: one of them does not report it.
 inline void add(std::optional<double>& sum, const std::optional<double>& more) {
   sum = sum && more ? std::optional(*sum + *more) : std::nullopt;
 }
 
 // The value in the first line that begins with the name and the separator, without the end of the line.
 [[nodiscard]] std::optional<std::string_view> value_in(std::string_view text, std::string_view name, char separator);
-// Reads the number at the start of that value. nullopt: it does not begin with one.
+// The number at the start of that value. nullopt: it does not begin with one.
 [[nodiscard]] std::optional<double> number_in(std::string_view text, std::string_view name, char separator);
 // The sum over all lines `name{labels} value` of Prometheus' text format. nullopt: there is none, or a value is no
 // number.
 [[nodiscard]] std::optional<double> metric_sum(std::string_view text, std::string_view name);
 
-// A target in a place of its own below that which the URL names: a store, a directory, a prefix, a schema. Throw
-// Error(invalid_argument).
+// A target in its own place below the URL's: a store, a directory, a prefix, a schema. Throw Error(invalid_argument).
 [[nodiscard]] std::unique_ptr<ServiceTarget> make_memory_target(const rig::UrlText& url, const std::string& strategy);
 [[nodiscard]] std::unique_ptr<ServiceTarget> make_file_target(const rig::UrlText& url, const std::string& strategy);
 [[nodiscard]] std::unique_ptr<ServiceTarget> make_redis_target(const rig::UrlText& url, const std::string& strategy);

@@ -1,4 +1,4 @@
-// A service and a strategy that can be measured.
+// A service and strategy to measure.
 #pragma once
 
 #include <chrono>
@@ -16,13 +16,13 @@
 
 namespace dlock::bench {
 
-// What a service has counted since it was started.
+// The service's counts since it was started.
 struct Operations {
   double carried_out = 0;          // requests of clients
   std::optional<double> wake_ups;  // messages without a request: watch events, publications
 };
 
-// What every name begins with that a scenario locks, so that clean_up() knows what is ours.
+// The prefix of all names that scenarios lock, by which clean_up() finds them.
 inline constexpr const char* lock_names = "dlock-bench/";
 
 class Target {
@@ -32,33 +32,32 @@ class Target {
   Target& operator=(const Target&) = delete;
   virtual ~Target() = default;
 
-  // "redis queue": the backend, and the strategy where it has several.
+  // "redis queue": the backend, and the strategy if it has several.
   [[nodiscard]] const std::string& label() const noexcept { return info_.label; }
   void set_label(std::string label) { info_.label = std::move(label); }
   [[nodiscard]] const ServiceInfo& info() const noexcept { return info_; }
-  // For connect(), password and all; for a client that holds, or waits for, at most that many locks at a time.
+  // For connect(), including the password; for a client that holds, or waits for, at most that many locks at a time.
   [[nodiscard]] virtual std::string url(std::size_t locks) const = 0;
   [[nodiscard]] Client connect(std::size_t locks, ClientOptions options = {}) const {
     return dlock::connect(url(locks), std::move(options));
   }
 
-  // How many locks of one client are worth trying; 0: any number. Beyond it the service would refuse connections.
+  // How many locks one client can try; 0: any number. Beyond it the service would refuse connections.
   [[nodiscard]] virtual std::size_t most_locks() const { return 0; }
 
-  // How many floors can be connected at the same time, beside a client with most_locks(); 0: any number.
+  // How many floors can be connected at the same time, besides a client with most_locks(); 0: any number.
   [[nodiscard]] virtual std::size_t most_floors() const { return 0; }
 
   [[nodiscard]] virtual bool has_floor() const = 0;
-  // A floor with a connection of its own, for a lock of that name. Floors and dlock do not exclude each other. Any
-  // thread.
+  // A floor with its own connection, for a lock of that name. Floors and dlock do not exclude each other. Any thread.
   [[nodiscard]] virtual std::unique_ptr<Floor> make_floor(const std::string& name) = 0;
-  // Absent where the service counts nothing, or does not tell at once: it is asked before and after everything that is
-  // measured, also while that goes on.
+  // nullopt: the service counts nothing, or reports it late: it is queried before and after all that is measured, also
+  // during calls.
   [[nodiscard]] virtual std::optional<Operations> operations() = 0;
-  // The same target behind proxies that take half of that time in each direction. nullptr: it is not reached over TCP.
-  // The original must outlive it.
+  // The same target behind proxies that delay by half of that time in each direction. nullptr: it is not reached over
+  // TCP. The original must outlive it.
   [[nodiscard]] virtual std::unique_ptr<Target> at_distance(std::chrono::nanoseconds round_trip) = 0;
-  // Removes what measuring has left in the service: only what is below names of ours. Throws.
+  // Removes what measurements have left in the service: only below the names of benchmarks. Throws.
   virtual void clean_up() = 0;
 
  protected:

@@ -22,11 +22,11 @@ void require_ok(int code, const char* what) {
   if (code != ZOK) throw std::runtime_error(std::string("ZooKeeper: ") + what + ": " + zerror(code));
 }
 
-// A session as a program would have it that uses the C client by itself, with its defaults.
+// A session as in a program that uses the C client directly, with its defaults.
 class Session {
  public:
-  // Connects to the servers and the chroot of the URL, as its user. Waits until it is connected. Throws
-  // std::runtime_error, as all of them do.
+  // Connects to the URL's servers and chroot, as its user, and waits for the connection. Like the other functions,
+  // throws std::runtime_error.
   explicit Session(const rig::UrlText& url)
       : handle_(zookeeper_init2(connect_string(url).c_str(), &Session::on_event, session_ms, nullptr, this,
                                 ZOO_NO_LOG_CLIENTENV, [](const char*) {})) {
@@ -40,7 +40,7 @@ class Session {
     constexpr std::string_view scheme = "digest:";
     if (const auto auth = url.parameter("auth"); auth && auth->starts_with(scheme)) {
       const std::string digest = auth->substr(scheme.size());
-      // The requests that follow are sent after it.
+      // Later requests are sent after it.
       require_ok(zoo_add_auth(get(), "digest", digest.data(), static_cast<int>(digest.size()), nullptr, nullptr),
                  "add_auth");
     }
@@ -59,7 +59,7 @@ class Session {
                "create");
     return made.data();
   }
-  // Creates the node and all nodes above it that are missing.
+  // Creates the node and all missing nodes above it.
   void create_all(const std::string& path) const {
     for (std::size_t at = path.find('/', 1);; at = path.find('/', at + 1)) {
       const int code =
@@ -75,7 +75,7 @@ class Session {
 
   struct Close {
     void operator()(zhandle_t* handle) const noexcept {
-      (void)zookeeper_close(handle);  // nothing is left to do where that fails
+      (void)zookeeper_close(handle);  // a failure has no remedy
     }
   };
   static std::string connect_string(const rig::UrlText& url) {
@@ -104,8 +104,8 @@ class Session {
 
 class ZooKeeperFloor final : public Floor {
  public:
-  // in_queue: creates a sequential node below the lock's, lists them, deletes it. Else creates the lock's node, deletes
-  // it.
+  // in_queue: creates a sequential node below the lock's, lists them, deletes it. Otherwise creates the lock's node,
+  // and deletes it.
   ZooKeeperFloor(const rig::UrlText& url, std::string lock, bool in_queue)
       : session_(url), lock_(std::move(lock)), in_queue_(in_queue) {
     session_.create_all(in_queue_ ? lock_ : lock_.substr(0, lock_.rfind('/')));
@@ -121,7 +121,7 @@ class ZooKeeperFloor final : public Floor {
   void release() override { session_.remove(own_); }
 
  private:
-  // Curator names its nodes so.
+  // In the form of Curator's names.
   static constexpr std::string_view node_prefix = "/_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-lock-";
   static constexpr std::size_t number_digits = 10;
 
@@ -155,7 +155,7 @@ void collect(zhandle_t* handle, const std::string& path, std::vector<std::string
   paths.push_back(path);
 }
 
-// The node, if there is one, with all that is below it. A server that waits for the disk does so once a transaction.
+// The node, if it exists, with all below it. A server that waits for the disk does so once per transaction.
 void remove_tree(zhandle_t* handle, const std::string& path) {
   constexpr int most_attempts = 100;
   constexpr std::size_t most_at_once = 1000;
@@ -168,7 +168,7 @@ void remove_tree(zhandle_t* handle, const std::string& path) {
       std::vector<zoo_op_result_t> results(operations.size());
       for (std::size_t k = 0; k < operations.size(); ++k) zoo_delete_op_init(&operations[k], paths[at + k].c_str(), -1);
       const int code = zoo_multi(handle, static_cast<int>(operations.size()), operations.data(), results.data());
-      // Meanwhile the server removed a container, or a client that is just closing created a node.
+      // The server may have removed a container meanwhile, or a client that is closing may have created a node.
       complete = complete && code != ZNONODE && code != ZNOTEMPTY;
       if (complete) require_ok(code, "delete");
     }
@@ -179,8 +179,8 @@ void remove_tree(zhandle_t* handle, const std::string& path) {
 
 // --- The target ------------------------------------------------------------------------------------------------------
 
-// How many connections from one address a server accepts, unless it is configured. Of these, those left for clients,
-// and for other programs on this machine.
+// The default limit of a server for connections from one address. Of these, those left for clients, and for other
+// programs on this machine.
 constexpr double usual_connections = 60;
 constexpr double spare_connections = 20;
 constexpr std::array<std::string_view, 4> counted_watches = {
@@ -203,12 +203,12 @@ class ZooKeeperTarget final : public ServiceTarget {
   void clean_up() override;
 
  private:
-  // The answers of all servers to a four-letter word; empty if one of them does not answer.
+  // All servers' answers to a four-letter word; empty if one of them does not answer.
   [[nodiscard]] std::vector<std::string> answers(const std::string& word) const;
 
   std::string prefix_;
   std::size_t most_floors_ = 0;
-  double questions_ = 0;  // that this target has sent to the servers, which count them as packets
+  double questions_ = 0;  // sent by this target to the servers, which count them as packets
 };
 
 std::vector<std::string> ZooKeeperTarget::answers(const std::string& word) const {
@@ -233,7 +233,7 @@ void ZooKeeperTarget::prepare() {
   if (mntr.empty()) return;
   const std::string_view version = value_in(mntr.front(), "zk_version", '\t').value_or("");
   add_setting("version", version.substr(0, version.find_first_not_of("0123456789.")));
-  // Only a server that waits for the disk counts this. A lock was taken before, so it has had something to write.
+  // Only a server that waits for the disk counts this. The lock acquired before was something to write.
   if (const auto syncs = number_in(mntr.front(), "zk_cnt_fsynctime", '\t')) {
     add_setting("forceSync", *syncs > 0 ? "yes" : "no");
     info_.crash = *syncs > 0 ? loses::nothing : loses::latest;
@@ -261,7 +261,7 @@ std::optional<Operations> ZooKeeperTarget::operations() {
   return sum;
 }
 
-// Client::forget() would take a request per name, and leave the prefix's node and what killed holders still hold.
+// Client::forget() would need a request per name, and leave the prefix's node and the locks of killed holders.
 void ZooKeeperTarget::clean_up() {
   const Session session(given());
   for (const char* kind : {"", ".rw", ".sem"}) remove_tree(session.get(), prefix_ + kind);

@@ -1,4 +1,4 @@
-// dlock-bench, which "dlock bench" starts: measures lock services, or compares what was measured.
+// dlock-bench, which "dlock bench" starts: measures lock services, or compares measurements.
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -29,7 +29,7 @@ namespace dlock::cli {
 namespace {
 
 struct BenchArguments {
-  std::vector<std::string> urls;       // empty: all that can be reached
+  std::vector<std::string> urls;       // empty: all that are reachable
   std::vector<std::string> scenarios;  // empty: all
   bool quick = false;
   std::optional<double> rate;
@@ -43,7 +43,7 @@ class BenchCommandLine {
   BenchCommandLine() {
     set_up(app);
     app.footer(help_footer("bench"));
-    // Comparing takes no option of measuring.
+    // --compare excludes the options of a measurement.
     CLI::Option* compare = app.add_option("--compare", arguments.compare,
                                           "Measure nothing; show what changed from one --json file to another")
                                ->option_text("OLD NEW")

@@ -34,8 +34,8 @@ BenchProgress::~BenchProgress() {
 void BenchProgress::step(const std::string& service, const std::string& what, std::chrono::nanoseconds remaining) {
   if (!on_terminal_) return;
   std::string line = fmt::format("{}: {}; {} to go", service, what, remaining_text(remaining));
-  line.resize(std::min(line.size(), terminal_width() - 1));  // a line that is broken could not be cleared
-  flush_messages();                                          // what was said comes before the line, not into it
+  line.resize(std::min(line.size(), terminal_width() - 1));  // a wrapped line could not be cleared
+  flush_messages();                                          // messages come before the line, not into it
   shown_ = write_all(STDERR_FILENO, std::string(clear_line) + line);
 }
 

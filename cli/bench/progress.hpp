@@ -1,4 +1,4 @@
-// How far "dlock bench" is: one line of a terminal that is written again and again, and nothing into a pipe.
+// The progress of "dlock bench": on a terminal, one line that is updated; in a pipe, nothing.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ class BenchProgress final : public bench::Progress {
 // "12 min", "40 s".
 [[nodiscard]] std::string remaining_text(std::chrono::nanoseconds remaining);
 
-// What went wrong, in a line.
+// The problem, in one line.
 [[nodiscard]] std::string problem_text(const bench::Problem& problem);
 
 }  // namespace dlock::cli

@@ -1,4 +1,4 @@
-// dlock-torture, which "dlock torture" starts: breaks everything around the locks of a service, and says whether they
+// dlock-torture, which "dlock torture" starts: injects faults around the locks of a service, and checks whether they
 // kept their promises.
 #include <algorithm>
 #include <charconv>
@@ -48,7 +48,7 @@ struct TortureArguments {
   std::size_t workers = 4;
   std::string kind = "lock";         // of the locks: "lock", "read-write", "semaphore", "semaphore=N"
   std::optional<std::string> check;  // a directory whose history is checked; absent: faults are injected
-  std::string plan;                  // of a worker, for our own use
+  std::string plan;                  // of a worker, for internal use
 };
 
 class TortureCommandLine {
@@ -56,7 +56,7 @@ class TortureCommandLine {
   TortureCommandLine() {
     set_up(app);
     app.footer(help_footer("torture"));
-    // Checking takes no option of injecting faults.
+    // --check excludes the options for injecting faults.
     CLI::Option* check =
         app.add_option("--check", arguments.check, "Inject no faults; check the history of an earlier run")
             ->type_name("DIRECTORY");
@@ -71,7 +71,7 @@ class TortureCommandLine {
     add_number(app, "--seed", arguments.seed, 0, std::numeric_limits<std::int64_t>::max(),
                "Inject the same faults in the same order as the run that printed it (default: random)")
         ->excludes(check);
-    // One alone has no other to contend with; each is a process.
+    // One alone has no competitor; each is a process.
     add_number(app, "--workers", arguments.workers, 2, 64, "How many processes contend, 2 to 64 (default 4)")
         ->excludes(check);
     app.add_option("--kind", arguments.kind, "The kind of locks: lock (default), read-write, semaphore, semaphore=N")
@@ -81,7 +81,7 @@ class TortureCommandLine {
                    "Write the history to this directory (default dlock-torture-SEED)")
         ->type_name("DIRECTORY")
         ->excludes(check);
-    app.add_option("--plan", arguments.plan)->group("");  // to ourselves, as a worker
+    app.add_option("--plan", arguments.plan)->group("");  // internal: starts a worker
   }
 
   CLI::App app{"Inject faults around the locks, and check whether they keep their promises", "dlock torture"};
@@ -91,17 +91,17 @@ class TortureCommandLine {
 constexpr int success = static_cast<int>(ExitCode::ok);
 constexpr int something_is_wrong = static_cast<int>(ExitCode::findings);
 
-// Leases are made short, so that many of them run out in the time.
+// Short leases, so that many expire in the time.
 constexpr auto lease = "2s";
-// The longest that one request, and the setting up of a connection, may take.
+// The limit of one request, and of setting up a connection.
 constexpr auto response_timeout = "1s";
 constexpr auto connect_timeout = "2s";
-// Seeds are to be typed again by people.
+// Short enough to be typed again by people.
 constexpr std::uint64_t greatest_seed = 1'000'000'000;
-// More than workers of torture there can be, so that more would test nothing.
+// More than torture can have workers; with more permits, it would test nothing.
 constexpr std::uint32_t most_permits = 100;
 
-// The user's, with times that make the run short, where it does not say any.
+// The user's URL, with times that make the run short, unless it sets them.
 rig::UrlText with_short_times(const std::string& url) {
   rig::UrlText text(url);
   const auto set = [&](const char* parameter, const char* value) {
@@ -116,7 +116,7 @@ rig::UrlText with_short_times(const std::string& url) {
 }
 
 nanoseconds time_in(const rig::UrlText& url, const char* parameter) {
-  return parse_duration(*url.parameter(parameter))->value();  // connect() has found it good
+  return parse_duration(*url.parameter(parameter))->value();  // connect() has accepted it
 }
 
 struct KindOfLock {
@@ -143,13 +143,13 @@ KindOfLock parse_kind(const std::string& text) {
 
 struct Service {
   Capabilities capabilities;
-  nanoseconds lease;  // for how long it keeps a lock, as it has said
+  nanoseconds lease;  // for how long the service keeps a lock, by its own report
 };
 
-// Takes a lock, so that a service that cannot be used is known at once.
+// Acquires a lock, so that an unusable service is noticed at once.
 Service look_at(const rig::UrlText& url, const std::string& lock, LockKind kind) {
   const Client client = connect(url.text(), {.label = "torture"});
-  // Where a lock is kept for as long as its process lives, nothing takes longer for a long lease.
+  // If a lock lives as long as its process, a longer lease delays nothing.
   Service service{.capabilities = client.capabilities(), .lease = std::min<nanoseconds>(time_in(url, "lease"), 2s)};
   if (service.capabilities.scope == Scope::process) {
     throw UsageError(fmt::format("--url: locks of {}:// are within one process, and torture kills processes",
@@ -195,8 +195,7 @@ int check_history(const std::string& directory) {
 torture::Rules rules_for(const Service& service) {
   torture::Rules rules;
   rules.slack = 4s;
-  // A session may take twice its time to end; then there are connections to be set up, which are tried ever more
-  // seldom.
+  // A session may take twice its time to end; then clients reconnect, with growing pauses.
   const nanoseconds reconnection = service.capabilities.scope == Scope::network ? 10s : 1s;
   rules.recovery = 3 * service.lease + reconnection;
   rules.settled = rules.recovery;

@@ -1,4 +1,4 @@
-// The conformance suite on the example's backend. Each test has a server of its own, and a proxy that disturbs.
+// The conformance suite on the example's backend. Each test has its own server, and a proxy that disturbs clients.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,7 +53,7 @@ class Server {
   [[nodiscard]] const std::string& url() const { return url_; }
   [[nodiscard]] std::string port() const { return url_.substr(url_.rfind(':') + 1); }
 
-  // Its answer, on a connection for this one request.
+  // Its answer, over a connection for this request only.
   [[nodiscard]] std::string ask(const std::string& line) const {
     const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address = {};

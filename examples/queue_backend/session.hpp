@@ -33,8 +33,8 @@ inline dlock::FencingToken token_of(const std::string& word) {
   return dlock::FencingToken(value);
 }
 
-// The connection is the session: the server frees what belongs to it when it ends. So no request of an earlier session
-// can do harm, and this client never asks whether one was carried out.
+// The connection is the session: when it ends, the server frees what belongs to it. So no request of an earlier session
+// can do harm, and this client never needs to find out whether one was carried out.
 class Session final : public dlock::SessionWaiters, public LineConnection::Events {
  public:
   using Answer = std::function<void(const dlock::Result<Words>&)>;
@@ -59,7 +59,7 @@ class Session final : public dlock::SessionWaiters, public LineConnection::Event
   void hold(const dlock::OwnerId& owner) { holds_.insert(owner); }
   // False: it was lost.
   [[nodiscard]] bool let_go(const dlock::OwnerId& owner) { return holds_.erase(owner) > 0; }
-  // Called when the server grants this owner the lock for which it waits; an empty one: no longer.
+  // turn: called when the server grants this owner the lock for which it waits; empty: no longer.
   void on_turn(const dlock::OwnerId& owner, Turn turn) {
     turns_.erase(owner);
     if (turn) turns_.emplace(owner, std::move(turn));
@@ -163,7 +163,7 @@ class Session final : public dlock::SessionWaiters, public LineConnection::Event
     for (std::string word; std::getline(input, word, '\t');) words.push_back(word);
     words.resize(std::max<std::size_t>(words.size(), 4));
     if (!usable_ && words[0] == "WELCOME") return welcomed();
-    // This process was stopped: its holders may know already that the session is over.
+    // This process was stopped: its holders may already know that the session is over.
     if (usable_ && dlock::may_be_over(valid_until_, executor_.now())) return expired();
     if (words[0] == "TURN" || words[0] == "BROKEN") return notified(words);
     if (!usable_ || requests_.empty()) return ended({dlock::errc::protocol, "unexpected line: " + line});

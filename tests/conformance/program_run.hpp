@@ -1,4 +1,4 @@
-// Runs a program of the suite, and collects what it says.
+// Runs a program of the suite, and collects its output.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,20 +20,20 @@ struct Finished {
   std::string output;  // on standard output and standard error
 };
 
-// Waits for the end; the guard is what the suite in that program takes for a hang.
+// Waits for the end. guard: the time after which the suite in that program reports a hang.
 inline Finished run_program(std::vector<std::string> command, std::chrono::milliseconds guard) {
-  // The shard of this process is not the program's.
+  // This process's shard does not apply to the program.
   rig::ChildProcess program(std::move(command), {"DLOCK_CONFORMANCE_GUARD_MS=" + std::to_string(guard.count()),
                                                  "GTEST_TOTAL_SHARDS=1", "GTEST_SHARD_INDEX=0"});
-  // Until it closes its output; ctest ends what takes too long.
+  // Until it closes its output; ctest ends a hang.
   (void)program.wait_until([](const std::string&) { return false; }, std::chrono::hours(1));
   const int status = program.wait();
   return {status, program.output()};
 }
 
-// The program against a service of which it knows no more than the URL: with plain locks; with locks of all kinds where
-// the environment asks for that, which takes four times as long. What is left untested for want of means is listed, and
-// is no failure.
+// Runs the program against a service of which it knows only the URL: with plain locks; or with locks of all kinds if
+// the environment requests that, which takes four times as long. Tests that it cannot run are listed, and are no
+// failure.
 inline void expect_to_conform(const std::string& url) {
   std::vector<std::string> command{DLOCK_CONFORMANCE_PROGRAM, "--url", url, "--allow-untested"};
   // NOLINTNEXTLINE(concurrency-mt-unsafe): the tests never change the environment

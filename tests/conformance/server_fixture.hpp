@@ -20,8 +20,8 @@
 
 namespace dlock::conformance {
 
-// For Subject::untested: the clock of a server cannot be stepped; and the proxy cannot tell an acquire in an encrypted
-// stream, so it has no answer to lose.
+// For Subject::untested: the clock of a server cannot be stepped; and the proxy cannot recognise an acquire in an
+// encrypted stream, so it cannot lose its answer.
 inline std::vector<std::string> untested_of_server(bool encrypted = false) {
   std::vector<std::string> tests{
       "Contract.C02_HeldEndsAtValidUntilWithoutBeingTold",
@@ -42,7 +42,7 @@ inline std::vector<std::string> untested_of_server(bool encrypted = false) {
   return tests;
 }
 
-// A way to the service: a proxy before each server.
+// A path to the service: a proxy before each server.
 using Way = std::vector<std::unique_ptr<rig::TcpProxy>>;
 
 using test::addresses_of;
@@ -93,9 +93,9 @@ class ServerFixture : public Fixture {
   Way disturbed_;
 };
 
-// Of a service whose locks end with the session of their client. Where the way to the servers is cut, tests wait for
-// sessions to end, so those are short, but not shorter than a lease that a test asks for. All others outlast the moment
-// in which a busy machine answers a thousand questions.
+// For services whose locks end with the client's session. If the path to the servers is cut, tests wait for sessions to
+// end, so those are short, but not shorter than a lease that a test requests. All others last while a busy machine
+// answers a thousand requests.
 class SessionFixture : public ServerFixture {
  public:
   [[nodiscard]] Client make_client(ClientOptions options, Link link) override {
@@ -104,8 +104,8 @@ class SessionFixture : public ServerFixture {
       longest_disturbed_ = std::max(longest_disturbed_, brief);
       return connect(url_of(addresses_of(disturbed()), brief), std::move(options));
     }
-    // A client that is going to die does not say good-bye for long. It has a way of its own, so that it can be cut off
-    // for good.
+    // A client that will be killed does not wait long to close. It has its own path, so that it can be cut off for
+    // good.
     if (options.close_timeout >= ClientOptions().close_timeout) {
       return connect(url_of(addresses_of(ports()), std::chrono::seconds(10)), std::move(options));
     }
@@ -113,7 +113,7 @@ class SessionFixture : public ServerFixture {
     return connect(url_of(addresses_of(way), brief), std::move(options));
   }
 
-  // Which session a client has shows by a lock that it takes.
+  // A lock that the client acquires shows its session.
   void kill_session(Client& client) override {
     const auto way = std::find_if(mortal_.begin(), mortal_.end(), [&](const Way& each) {
       return client.url().find(addresses_of(each)) != std::string::npos;
@@ -121,7 +121,7 @@ class SessionFixture : public ServerFixture {
     if (way == mortal_.end()) throw std::logic_error("this client was not made to die");
     constexpr const char* mark = "dlock-conformance/doomed";
     const Lease lease = client.make_lock(mark).acquire({.wait = guard()});
-    // While it is sure to be there: once cut off, the session ends by itself, too.
+    // Before the cut, after which the session also ends by itself.
     const std::vector<std::string> entries = entries_of(LockKind::lock, mark);
     if (entries.empty()) throw std::runtime_error("the session to be ended has no lock");
     cut_off(*way);
@@ -132,15 +132,14 @@ class SessionFixture : public ServerFixture {
   SessionFixture(const std::vector<std::uint16_t>& ports, std::chrono::milliseconds shortest)
       : ServerFixture(way_to(ports)), shortest_(shortest) {}
 
-  // Of the servers, as clients connect to them.
+  // The ports of the servers for clients.
   [[nodiscard]] virtual std::vector<std::uint16_t> ports() const = 0;
   [[nodiscard]] virtual std::string url_of(const std::string& addresses, std::chrono::milliseconds session) const = 0;
-  // Entries that the service keeps of holders of the lock, or of others behind them; the first entry is that of a
-  // holder.
+  // The service's entries of the lock's holders, or of others behind them; the first entry is a holder's.
   [[nodiscard]] virtual std::vector<std::string> entries_of(LockKind kind, const std::string& name) const = 0;
   virtual void end_session_of(const std::string& entry) = 0;
 
-  // Of clients that were disturbed so far.
+  // Of clients disturbed so far.
   [[nodiscard]] std::chrono::milliseconds longest_session() const noexcept { return longest_disturbed_; }
 
  private:

@@ -1,5 +1,5 @@
-// Runs a command with "--url URL" appended for each lock service that is there to be measured on this machine: memory,
-// files, and servers that are started for it and stopped when it ends.
+// Runs a command with "--url URL" appended for each lock service that can be measured on this machine: memory, files,
+// and servers that it starts, and stops at the end.
 //
 //   bench_servers dlock bench --quick
 #include <spawn.h>
@@ -32,7 +32,7 @@
 namespace dlock::bench {
 namespace {
 
-// A server that ends with the object.
+// A server that is stopped with the object.
 struct Running {
   std::shared_ptr<void> server;
   std::string url;
@@ -44,7 +44,7 @@ Running start(Config&&... config) {
   return {server, server->url()};
 }
 
-// Java compiles what is run often. Servers in production did that long ago.
+// Java compiles frequent code at run time; servers in production have done that long ago.
 [[maybe_unused]] void warm_up(const std::string& url) {
   constexpr std::chrono::seconds length{4};
   constexpr int callers = 64;
@@ -61,14 +61,14 @@ Running start(Config&&... config) {
 
 struct LocalServer {
   const char* name;
-  // Waits until it serves.
+  // Starts it and waits until it serves.
   Running (*start)();
 };
 
-// They wait for the disk as those in production do.
+// They wait for the disk, as in production.
 const LocalServer local_servers[] = {
 #if DLOCK_TEST_WITH_REDIS
-    // As the backend's document recommends it: an append-only file, on disk every second.
+    // As the backend's document recommends: an append-only file, written to disk every second.
     {"redis-server",
      [] {
        return start<test::RedisServer>(test::RedisConfig{.append_only = true, .lines = {"appendfsync everysec"}});
@@ -78,7 +78,7 @@ const LocalServer local_servers[] = {
        return start<test::SentinelService>(test::SentinelServiceConfig{
            .replicas = 1, .server = {.append_only = true, .lines = {"appendfsync everysec"}}});
      }},
-    // Without replicas: what is measured is what slots of several servers do to speed.
+    // Without replicas: this measures how slots on several servers affect the speed.
     {"Redis Cluster",
      [] {
        return start<test::RedisCluster>(
@@ -103,7 +103,7 @@ const LocalServer local_servers[] = {
      }},
 #endif
 #if DLOCK_TEST_WITH_POSTGRES
-    // A connection for each of 256 callers, twice: dlock's and the floor's.
+    // A connection for each of 256 callers, for dlock and for the floor.
     {"PostgreSQL",
      [] {
        const auto server = std::make_shared<test::PostgresServer>(
@@ -126,18 +126,18 @@ const LocalServer local_servers[] = {
 #endif
 };
 
-// To wait for a disk, there has to be one.
+// Waiting for a disk requires one.
 void keep_off_memory() {
   struct statfs temporary = {};
   if (std::getenv("TMPDIR") != nullptr || ::statfs("/tmp", &temporary) != 0) return;
-  if (temporary.f_type == TMPFS_MAGIC) (void)::setenv("TMPDIR", "/var/tmp", 1);  // fails for want of memory only
+  if (temporary.f_type == TMPFS_MAGIC) (void)::setenv("TMPDIR", "/var/tmp", 1);  // fails only if memory runs out
 }
 
 int status_of(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Those that end a program, blocked in this thread and in those that it starts from now on; they are left to run().
+// The signals that end a program, blocked in this thread and in those that it starts from now on; run() reads them.
 class EndingSignals {
  public:
   EndingSignals() {
@@ -148,15 +148,15 @@ class EndingSignals {
     (void)::pthread_sigmask(SIG_BLOCK, &awaited_, nullptr);  // fails for wrong arguments only
   }
 
-  // One that has come since; 0: none has.
+  // A signal that has arrived since; 0: none.
   [[nodiscard]] int arrived() const {
     constexpr timespec at_once{};
     const int signal = ::sigtimedwait(&ending_, nullptr, &at_once);
     return signal > 0 ? signal : 0;
   }
-  // Starts command[0], looked up in PATH, with our terminal and files, and waits for it. Signals that ask us to end are
-  // passed on to it, unless the terminal has sent them, which tells the command by itself. Its status, as a shell would
-  // say it: 128 + signal, 127 where it cannot be started.
+  // Starts command[0], found in PATH, with this process's terminal and files, and waits for it. Passes signals that ask
+  // for the end on to it, unless the terminal sent them, which also sends them to the command. Returns the status as
+  // shells do: 128 + signal, 127 if it cannot be started.
   [[nodiscard]] int run(std::vector<std::string> command) const {
     std::vector<char*> arguments;
     for (std::string& each : command) arguments.push_back(each.data());

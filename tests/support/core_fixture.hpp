@@ -1,4 +1,4 @@
-// A client's core over a fake backend, driven by hand.
+// A client's core over a fake backend, with a manual engine.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace dlock::test {
 
 class CoreTest : public testing::Test {
  protected:
-  // How an acquire ended.
+  // The result of an acquire.
   struct Outcome {
     int calls = 0;
     Failure failure;
@@ -75,13 +75,13 @@ class CoreTest : public testing::Test {
     EXPECT_FALSE(outcome->failure.code) << outcome->failure.detail;
     return std::move(outcome->lease);
   }
-  // Runs a task, then all that follows from it.
+  // Runs a task, and then everything that it has queued.
   void task(const std::function<void()>& f) {
     EXPECT_TRUE(engine_->dispatch(f));
     engine_->run();
   }
   [[nodiscard]] FakeService::Contend& last() const { return service_->last_contend(); }
-  // The service says that the lock is held, in answer to the newest request.
+  // The service answers the newest request that the lock is held.
   void busy() {
     task([&] { last().busy(); });
   }
@@ -119,11 +119,11 @@ class CoreTest : public testing::Test {
           {.status = RenewOutcome::Status::renewed, .valid_until = service_->valid_until(renewal.grant.lease)});
     };
   }
-  // The service says that its owner does not hold it any more.
+  // The service reports that the owner no longer holds it.
   void lose(const Lease& lease, const Failure& why = {errc::lost, "stolen"}) {
     task([&] { service_->host().lost(lease.owner(), why); });
   }
-  // As a task at that time, while the test waits for something else.
+  // Runs f as a task at that time, while the test waits for something else.
   void in_task_after(std::chrono::nanoseconds delay, std::function<void()> f) {
     task([&] { (void)engine_->schedule(now() + delay, std::move(f)); });
   }

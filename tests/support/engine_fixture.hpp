@@ -1,4 +1,4 @@
-// A thread engine on a manual clock, and ways to hold it up.
+// A thread engine on a manual clock, and ways to block it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class BlockedEngine {
 
 class EngineTest : public testing::Test {
  protected:
-  // By its interface: tests are not the ones to hold its mutex.
+  // Through the interface: tests must not hold the engine's mutex.
   [[nodiscard]] std::shared_ptr<engine::Engine> start() const {
     return engine::ThreadEngine::start(clock_, [] { return std::uint64_t{4}; });
   }
@@ -48,12 +48,12 @@ class EngineTest : public testing::Test {
   void TearDown() override {
     if (engine_) engine_->stop();
   }
-  // Returns when everything that was queued before has run.
+  // Returns once everything that was queued before has run.
   void flush() {
     util::Event flushed;
     ASSERT_TRUE(engine_->submit([&] { flushed.set(); }));
     ASSERT_TRUE(flushed.wait(rig::hang_guard));
-    // set() has returned when the next task runs.
+    // when the next task runs, set() has returned
     util::Event again;
     ASSERT_TRUE(engine_->submit([&] { again.set(); }));
     ASSERT_TRUE(again.wait(rig::hang_guard));

@@ -1,4 +1,4 @@
-// Several servers of a test's own that elect a leader: a ZooKeeper ensemble, an etcd cluster.
+// Servers that elect a leader, started for a test: a ZooKeeper ensemble, an etcd cluster.
 #pragma once
 
 #include <chrono>
@@ -15,12 +15,12 @@
 
 namespace dlock::test {
 
-// The ports of all members, and which of them one is.
+// The ports of all members, and the index of one of them.
 struct Membership {
   struct Ports {
     std::uint16_t client = free_port();
     std::uint16_t peer = free_port();
-    std::uint16_t other = free_port();  // ZooKeeper: of elections; etcd: of metrics and health, for anybody
+    std::uint16_t other = free_port();  // ZooKeeper: for elections; etcd: for metrics and health, open to all
   };
   std::vector<Ports> all = std::vector<Ports>(1);
   std::size_t own = 0;
@@ -28,7 +28,7 @@ struct Membership {
   [[nodiscard]] const Ports& ports() const { return all[own]; }
 };
 
-// Member: a Server that leads() or not.
+// Member: a Server with leads().
 template <class Member>
 class Ensemble {
  public:
@@ -56,7 +56,7 @@ class Ensemble {
     }
     throw std::runtime_error("hang: no leader is elected");
   }
-  // The index of a member that runs and is not the leader, and is not `except`.
+  // The index of a running member that is not the leader, nor `except`.
   [[nodiscard]] std::size_t follower(std::optional<std::size_t> except = std::nullopt) const {
     const std::size_t led_by = leader();
     for (std::size_t i = 0; i < size(); ++i) {
@@ -64,14 +64,14 @@ class Ensemble {
     }
     throw std::runtime_error("there is no such follower");
   }
-  // Waits until every member that runs serves, and one of them leads.
+  // Waits until every running member serves, and one of them leads.
   void await_serving() const {
     for (const auto& each : members_) {
       if (each->running()) each->await_serving();
     }
     (void)leader();
   }
-  // Starts the members that do not run, and waits until all serve.
+  // Starts the members that are not running, and waits until all serve.
   void start() {
     for (const auto& each : members_) {
       if (!each->running()) each->launch();
@@ -85,7 +85,7 @@ class Ensemble {
   }
 
  protected:
-  // Another program may take a port before a member has it, so they are tried again with others.
+  // Another program may take a port before a member does; then different ports are tried.
   template <class Make>  // std::unique_ptr<Member>(Membership)
   Ensemble(std::size_t size, Make&& make) {
     constexpr int start_attempts = 10;

@@ -12,7 +12,7 @@
 namespace dlock::test {
 namespace {
 
-// etcdctl waits for ever without one.
+// Without a limit, etcdctl waits for ever.
 constexpr const char* ctl_limit = "--command-timeout=5s";
 
 std::string at(std::uint16_t port) {
@@ -57,7 +57,7 @@ std::vector<std::string> EtcdServer::configure() {
   for (std::size_t i = 0; i < membership_.all.size(); ++i) {
     cluster += (cluster.empty() ? "" : ",") + name_of(i) + "=" + at(membership_.all[i].peer);
   }
-  // Data of an earlier attempt, on other ports, is of another cluster.
+  // Data of an earlier attempt, with different ports, belongs to a different cluster.
   std::vector<std::string> line = {"etcd",
                                    "--name=" + name_of(membership_.own),
                                    "--data-dir=" + directory() + "/data-" + std::to_string(own.peer),
@@ -126,7 +126,7 @@ std::vector<std::string> EtcdServer::ctl_command(const std::vector<std::string>&
   return line;
 }
 
-// etcdctl tells of each attempt that failed, also where a later one succeeds.
+// etcdctl reports each failed attempt, even if a later one succeeds.
 std::string EtcdServer::ctl(const std::vector<std::string>& arguments) const {
   const rig::ScratchDirectory scratch;
   const std::string complaints = scratch.path() + "/complaints";
@@ -166,7 +166,7 @@ std::uint64_t EtcdServer::status(const std::string& field) const {
   return std::stoull(json.substr(found + start.size()));
 }
 
-// The first member does it for the cluster.
+// The first member sets them up for the cluster.
 void EtcdServer::set_up_users() {
   if (config_.user && membership_.own == 0) {
     const EtcdUser& user = *config_.user;

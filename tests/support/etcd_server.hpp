@@ -1,4 +1,4 @@
-// etcd servers of a test's own: on free ports of 127.0.0.1, in scratch directories, gone with the object.
+// etcd servers for a test: on free ports of 127.0.0.1, in scratch directories, removed with the object.
 //
 //   EtcdServer server;                                   // one member
 //   Client client = connect(server.url("session_ttl=2s"));
@@ -8,7 +8,7 @@
 //   EtcdCluster cluster;                                 // three members
 //   cluster.server(cluster.leader()).kill();
 //
-// etcd always waits for the disk: where the temporary directory lies says for which.
+// etcd always waits for the disk: for which one depends on the temporary directory.
 #pragma once
 
 #include <chrono>
@@ -32,17 +32,17 @@ struct EtcdUser {
 };
 
 struct EtcdConfig {
-  // A member that hears nothing for the election timeout seeks a new leader. One and a half of it, rounded up to whole
-  // seconds, is the shortest TTL that a lease is granted: one second here.
+  // A member without messages for the election timeout starts an election. One and a half of it, rounded up to whole
+  // seconds, is the shortest TTL of a lease: one second here.
   std::chrono::milliseconds heartbeat{50};
   std::chrono::milliseconds election{500};
   bool tls = false;  // for clients
   std::string tls_names = ThrowawayCertificate::usual_names;
-  bool client_certificates = false;       // with TLS: nobody is served without one, such as the server's own
-  std::optional<EtcdUser> user = {};      // switches authentication on, with a user root besides
+  bool client_certificates = false;       // with TLS: clients need a certificate, such as the server's own
+  std::optional<EtcdUser> user = {};      // switches authentication on, besides a user root
   std::chrono::seconds token_ttl{300};    // how long the server remembers an idle login
-  std::vector<std::string> options = {};  // more of them, "--name=value"
-  std::string log_directory = {};         // where the first member writes its log, if not with its data
+  std::vector<std::string> options = {};  // additional options, "--name=value"
+  std::string log_directory = {};         // where the first member writes its log; empty: with its data
 };
 
 class EtcdServer final : public Server {
@@ -57,26 +57,26 @@ class EtcdServer final : public Server {
 
   // Whether it serves reads that a majority agrees to.
   [[nodiscard]] bool serves() const override;
-  // A leader that was cut off goes on saying that it leads until it notices, but does not serve.
+  // A leader that was cut off still reports that it leads until it notices, but does not serve.
   [[nodiscard]] bool leads() const { return figure("etcd_server_is_leader") == 1 && serves(); }
-  // The sum of a figure of its metrics over all labels that contain the text; absent: it does not answer, or has no
+  // The sum of a figure of its metrics over all labels that contain the text; nullopt: it does not answer, or has no
   // such figure.
   [[nodiscard]] std::optional<double> figure(const std::string& name, const std::string& label = {}) const;
-  // Messages of clients that it has received since it was started.
+  // Messages of clients received since the start.
   [[nodiscard]] std::int64_t requests() const;
 
-  // What etcdctl prints to standard output, as root where there are users. Throws std::runtime_error with what it says
-  // if it fails.
+  // Runs etcdctl, as root if there are users, and returns its standard output. Throws std::runtime_error with its error
+  // output if it fails.
   std::string ctl(const std::vector<std::string>& arguments) const;
-  // One that goes on, such as "lock": in a session of its own.
+  // For a command that keeps running, such as "lock": in its own session.
   [[nodiscard]] std::unique_ptr<rig::ChildProcess> ctl_process(const std::vector<std::string>& arguments) const;
   // A number in the answer to "endpoint status".
   [[nodiscard]] std::uint64_t status(const std::string& field) const;
-  // Those that begin so, in order.
+  // The keys with this prefix, in order.
   [[nodiscard]] std::vector<std::string> keys(const std::string& prefix) const;
-  // Of the last change.
+  // The revision of the last change.
   [[nodiscard]] std::int64_t revision() const { return static_cast<std::int64_t>(status("revision")); }
-  // Makes it forget all history before its last change.
+  // Discards all history before the last change.
   void compact() const { (void)ctl({"compaction", std::to_string(revision())}); }
   // Users and authentication, as configured: once, by each member.
   void set_up_users();
@@ -85,7 +85,7 @@ class EtcdServer final : public Server {
   void choose_ports() override;
   [[nodiscard]] std::vector<std::string> configure() override;
   [[nodiscard]] std::vector<std::string> ctl_command(const std::vector<std::string>& arguments) const;
-  // The body of the answer; empty: there is none, or it says that something is wrong.
+  // The body of the answer; empty: there is none, or it reports an error.
   [[nodiscard]] std::string get(const std::string& path) const;
 
   EtcdConfig config_;
@@ -95,9 +95,9 @@ class EtcdServer final : public Server {
 
 class EtcdCluster : public Ensemble<EtcdServer> {
  public:
-  // Starts all and waits until they serve.
+  // Starts all members and waits until they serve.
   explicit EtcdCluster(const EtcdConfig& config = {}, std::size_t size = 3);
-  // Makes another member the leader, and waits until it is.
+  // Makes a different member the leader, and waits until it is.
   void move_leader(std::size_t to) const;
 };
 

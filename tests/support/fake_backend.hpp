@@ -1,13 +1,13 @@
-// A backend whose every answer is given by the test.
+// A backend whose answers all come from the test.
 //
 //   auto service = std::make_shared<test::FakeService>();
 //   auto core = ClientCore::create(engine, url, options, service->factory());
 //   ... core->acquire(...)
 //   engine->dispatch([&] { service->last_contend().sink->busy(); });
 //
-// Requests wait in lists until the test answers them, unless a hook answers from inside the call. The fake checks what
-// the SPI promises to backends: calls are tasks, a contention is not destroyed inside a call to its sink, a grant is
-// released at most once and renewed one renewal at a time.
+// Requests wait in lists until the test answers them, unless a hook answers inside the call. The fake checks what the
+// SPI promises to backends: calls are tasks, a contention is not destroyed inside a call to its sink, a grant is
+// released at most once and has one renewal in flight at most.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ class FakeService : public std::enable_shared_from_this<FakeService> {
   [[nodiscard]] BackendHost& host() const { return *host_; }
   [[nodiscard]] bool has_backend() const noexcept { return host_ != nullptr; }
   [[nodiscard]] Contend& last_contend() const { return *contends.back(); }
-  // A grant as a good backend would make it, of a request that was sent now.
+  // A grant as a correct backend would make it, for a request sent now.
   [[nodiscard]] Grant grant_of(const LockRequest& request) {
     return {request.name, request.owner, FencingToken(++last_token), valid_until(request.lease), request.lease};
   }
@@ -82,7 +82,7 @@ class FakeService : public std::enable_shared_from_this<FakeService> {
     return static_cast<std::size_t>(
         std::count_if(contends.begin(), contends.end(), [](const auto& c) { return c->sink != nullptr; }));
   }
-  // As a service tells its watchers. In tasks only.
+  // Notifies the watchers. In tasks only.
   void change() {
     for (const auto& changed : std::vector(watches.begin(), watches.end())) (*changed)();
   }
@@ -101,7 +101,7 @@ class FakeService : public std::enable_shared_from_this<FakeService> {
   }
 
   Capabilities capabilities{.backend = "fake", .min_lease = std::chrono::milliseconds(10)};
-  std::function<bool()> inside_task;  // when set, checked at every call
+  std::function<bool()> inside_task;  // if set, checked at every call
   std::function<void(Contend&)> on_contend;
   std::function<void(Renewal&)> on_renew;
   std::function<void(Release&)> on_release;
@@ -110,12 +110,12 @@ class FakeService : public std::enable_shared_from_this<FakeService> {
   std::function<void()> on_destruction;
 
   std::vector<std::shared_ptr<Contend>> contends;
-  std::vector<Renewal> renewals;  // all that were not answered by a hook
+  std::vector<Renewal> renewals;  // those that no hook has answered
   std::vector<Release> releases;
   std::vector<Backend::Handler<LockInfo>> questions;  // of inspect()
   std::uint64_t asked = 0;
   std::list<std::shared_ptr<std::function<void()>>> watches;
-  std::vector<Grant> released;  // every grant that a release was asked for, in order
+  std::vector<Grant> released;  // the grant of every release, in order
   std::uint64_t renewals_asked = 0;
   bool close_asked = false;
   std::uint64_t last_token = 0;

@@ -1,4 +1,4 @@
-// Code that runs in a child made by fork(), and what came of it.
+// Runs code in a child made by fork(), and returns the result.
 //
 //   EXPECT_EQ(test::ForkedChild::run([&](test::ForkedChild& child) { child.check(!lease.held()); }), "good");
 #pragma once
@@ -17,11 +17,11 @@ class ForkedChild {
     ++number_;
     if (!ok && failed_ == 0) failed_ = number_;
   }
-  // Answers "good", or which check was the first that failed, or which signal ended the child.
+  // Returns "good", or the first check that failed, or the signal that ended the child.
   static std::string run(const std::function<void(ForkedChild&)>& f) {
     const pid_t pid = fork();
     if (pid == 0) {
-      alarm(30);  // a hang in the child ends as a signal
+      alarm(30);  // a hang in the child ends by a signal
       ForkedChild child;
       f(child);
       _exit(child.failed_);

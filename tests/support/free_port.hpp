@@ -12,9 +12,9 @@
 
 namespace dlock::test {
 
-// A port that nobody uses right now. It lies below the range from which Linux takes the ports of outgoing connections,
-// so that it is still free when the server is started again later. Another program may take it before the server does:
-// then the server has to be started on another one.
+// A port that is unused now. It is below the range from which Linux takes the ports of outgoing connections, so that it
+// is still free when the server is started again later. Another program may take it before the server does: then the
+// server has to be started on a different one.
 [[nodiscard]] inline std::uint16_t free_port() {
   constexpr int attempts = 1000;
   std::random_device device;

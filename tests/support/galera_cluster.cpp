@@ -25,8 +25,8 @@ std::string at(std::uint16_t port) {
   return "127.0.0.1:" + std::to_string(port);
 }
 
-// A node that stands still is left behind after 1.5 seconds instead of five. The thread's priority is not changed,
-// which a container may forbid.
+// The cluster excludes a frozen node after 1.5 seconds instead of five. The thread's priority is not changed, which a
+// container may forbid.
 std::vector<std::string> options_of(const Membership::Ports& ports) {
   return {"--wsrep-on=ON",
           std::string("--wsrep-provider=") + provider,
@@ -39,7 +39,7 @@ std::vector<std::string> options_of(const Membership::Ports& ports) {
               ";evs.suspect_timeout=PT1.5S;evs.inactive_timeout=PT3S;evs.install_timeout=PT3S"};
 }
 
-// A cluster of one node that has been stopped: where another begins with a copy of its data, it belongs to the cluster.
+// A stopped cluster of one node: a node that starts with a copy of its data belongs to the cluster.
 class FirstNode {
  public:
   FirstNode() : server_({.options = options()}) {
@@ -65,9 +65,9 @@ const std::string& data_of_first_node() {
   return data;
 }
 
-// mariadbd runs wsrep_sst_<method> at a node that joins, and at one that is to send it all its data. Debian has those
-// scripts in mariadb-server alone. Here the changes that the node lacks are still in the cache of the others, and only
-// the greetings of the two are needed.
+// mariadbd runs wsrep_sst_<method> at a node that joins, and at one that is to send it all its data. In Debian, only
+// mariadb-server has those scripts. In these tests, the other nodes still have the changes that the node lacks in their
+// caches, so only the first messages of the two scripts are needed.
 const std::string& directory_of_script() {
   static const rig::ScratchDirectory directory;
   static const std::string path = [] {
@@ -89,7 +89,7 @@ const std::string& directory_of_script() {
   return path;
 }
 
-// The last change in the tables, which a server that was killed has written nowhere else.
+// The last change in the tables, which a killed server has written nowhere else.
 std::string position(std::vector<std::string> command) {
   command.emplace_back("--wsrep-recover");
   const std::string output = rig::run_command(std::move(command));

@@ -1,5 +1,5 @@
-// Three MariaDB servers of a test's own that form a Galera cluster. Each is a MysqlServer whose data are copied from
-// one that has run before, so that a node that joins needs no more than the changes that it lacks.
+// Three MariaDB servers for a test that form a Galera cluster. Each is a MysqlServer with a copy of the data of one
+// that has run before, so that a node that joins needs only the changes that it lacks.
 //
 //   if (!GaleraCluster::is_installed()) GTEST_SKIP() << GaleraCluster::not_installed;
 //   GaleraCluster cluster;
@@ -21,9 +21,9 @@ class GaleraNode final : public MysqlServer {
 
   // It has all changes, and is in a component with a majority.
   [[nodiscard]] bool serves() const override { return status("ready") == "ON"; }
-  // Nothing gets through to the other nodes, or from them. Waits until it does not serve.
+  // Blocks the network between this node and the others, both ways. Waits until it does not serve.
   void isolate(bool on);
-  // Any of the serving nodes may write; the "leader" is the first one in the order of the cluster.
+  // Every serving node may write; the "leader" is the first one in the order of the cluster.
   [[nodiscard]] bool leads() const { return serves() && status("local_index") == "0"; }
   // SHOW STATUS LIKE 'wsrep_<name>'; empty: it does not answer.
   [[nodiscard]] std::string status(const std::string& name) const;

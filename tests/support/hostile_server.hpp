@@ -1,4 +1,4 @@
-// What the tests of servers that are broken or mean harm have in common.
+// Shared by the tests of broken or malicious servers.
 #pragma once
 
 #include <ostream>
@@ -20,19 +20,19 @@ inline void PrintTo(const Hostility& hostility, std::ostream* out) {
   *out << hostility.name;
 }
 
-// Gives the answer to whatever it hears, from the first word on.
+// Sends the answer to whatever it receives, from the first message on.
 [[nodiscard]] inline ScriptedServer::Script rude(ScriptedServer::Answer answer) {
   return [answer = std::move(answer)](const std::string& received) {
     return received.empty() ? ScriptedServer::Answer{} : answer;
   };
 }
 
-// The same, and at once when a connection has come.
+// The same, and already when a connection is opened.
 [[nodiscard]] inline ScriptedServer::Script blunt(ScriptedServer::Answer answer) {
   return [answer = std::move(answer)](const std::string& /*received*/) { return answer; };
 }
 
-// What an acquire may end with. "Busy", or a grant, would be believing such a server.
+// The permitted results of an acquire. "Busy", or a grant, would mean trust in such a server.
 [[nodiscard]] inline bool is_error_of_hostile_server(const std::error_code& error) {
   return error == errc::protocol || error == errc::unavailable || error == errc::ambiguous ||
          error == errc::access_denied;

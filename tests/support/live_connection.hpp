@@ -1,4 +1,4 @@
-// A connection of the backend's to a real server, driven from a test's own thread.
+// A backend's connection to a real server, on the test's own thread.
 //
 //   using LiveConnection = BasicLiveConnection<mysql::parse_options, mysql::libmariadb_connections>;
 //   LiveConnection connection(server.url());
@@ -31,7 +31,7 @@ namespace dlock::test {
 
 using namespace std::chrono_literals;
 
-// The answer, once there is one.
+// An answer that may still be missing.
 class LiveAnswer {
  public:
   void set(const sql::Outcome& outcome, const sql::Results& results) { promise_.set_value({outcome, results}); }
@@ -73,7 +73,7 @@ class BasicLiveConnection final : private sql::Connection::Listener {
     engine_->stop();
   }
 
-  // Whether it came to stand.
+  // Returns whether the connection was established.
   [[nodiscard]] bool open(std::chrono::nanoseconds within = 20s) {
     on_engine([&] { connection_->open(saturating_add(engine_->now(), within)); });
     await([&] { return ready_ || lost_; });
@@ -94,7 +94,7 @@ class BasicLiveConnection final : private sql::Connection::Listener {
   void break_off() {
     on_engine([&] { connection_->break_off({errc::unavailable, "given up"}); });
   }
-  // Starts connecting, and destroys the connection meanwhile.
+  // Starts to connect, and destroys the connection meanwhile.
   void open_and_destroy() {
     on_engine([&] {
       connection_->open(saturating_add(engine_->now(), 20s));
@@ -102,7 +102,7 @@ class BasicLiveConnection final : private sql::Connection::Listener {
     });
   }
   [[nodiscard]] const sql::ServerInfo& server() const { return info_; }
-  // Waits for the end.
+  // Waits until the connection ends.
   [[nodiscard]] Failure lost() {
     await([&] { return lost_.has_value(); });
     return *lost_;

@@ -1,4 +1,4 @@
-// An engine that the test's own thread drives: time stands still, nothing runs by itself, everything is deterministic.
+// An engine on the test's thread: time advances only on request, nothing runs by itself, everything is deterministic.
 //
 //   auto engine = std::make_shared<test::ManualEngine>(seed);
 //   auto core = detail::ClientCore::create(engine, ...);
@@ -26,7 +26,7 @@ class ManualEngine final : public dlock::test::QueuedEngine {
   explicit ManualEngine(std::uint64_t seed = 1, std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>())
       : dlock::test::QueuedEngine(seed), clock_(std::move(clock)) {}
 
-  // Runs everything that becomes due until then, stopping the clock at each deadline.
+  // Runs everything that is due until then, and sets the clock to each deadline.
   void advance(std::chrono::nanoseconds by) {
     run();
     const TimePoint end = saturating_add(now(), by);
@@ -38,7 +38,7 @@ class ManualEngine final : public dlock::test::QueuedEngine {
     run();
   }
 
-  // Moves time without running anything on the way, as if the process had been stopped; then runs what is due.
+  // Advances the clock without running anything on the way, as if the process had been stopped; then runs what is due.
   void sleep_through(std::chrono::nanoseconds by) {
     clock_->advance(by);
     run();
@@ -49,7 +49,7 @@ class ManualEngine final : public dlock::test::QueuedEngine {
 
   // --- Engine ---
   [[nodiscard]] const Clock& clock() const noexcept override { return *clock_; }
-  // Lets time pass until the event is set. Where nothing is left to happen a real engine would block forever.
+  // Advances time until the event is set. A real engine would block for ever if nothing is left to do.
   bool wait(util::Event& event, std::optional<std::chrono::nanoseconds> limit) override {
     if (event.is_set()) return true;
     if (must_not_block()) throw std::logic_error("waiting on the engine thread");

@@ -33,18 +33,18 @@ Capabilities MessageBackend::capabilities() const noexcept {
 
 // --- Messages --------------------------------------------------------------------------------------------------------
 
-// A request and what became of it so far.
+// A request and its state.
 struct MessageBackend::Exchange {
   std::function<Reply()> service;           // runs at the store
   std::function<void(Failure)> unanswered;  // runs at the client
   Delivery delivery;
-  bool over = false;                        // answered, or given up
+  bool over = false;                        // answered, or timed out
   std::list<Timer>::iterator timeout = {};  // until it has ended
 };
 
 template <class Outcome, class Call>
 void MessageBackend::ask(Operation operation, Call call, Then<Outcome> done, Then<Outcome> late) {
-  // Copies: the request may still be under way when the caller's objects are gone.
+  // Copies: the request may still be in flight when the caller's objects are destroyed.
   send(
       operation,
       [call, done, late]() -> Reply {
@@ -125,7 +125,7 @@ std::list<Timer>::iterator MessageBackend::schedule(std::chrono::nanoseconds del
 
 // --- Acquire ---------------------------------------------------------------------------------------------------------
 
-// The ready-made contention, and that it goes on: a late answer to a try of its owner is nothing to clean up.
+// The library's contention, and a record that it continues: a late answer to a try of its owner needs no clean-up.
 class MessageBackend::Trying final : public Contention {
  public:
   Trying(MessageBackend& backend, const LockRequest& request, GrantSink& sink)

@@ -1,5 +1,5 @@
-// Clients of a memory store that exchange messages with it: a lock service whose network and sessions the test plays,
-// and clients that do what a network requires. What no fault disturbs arrives at once.
+// Clients of a memory store that exchange messages with it: a lock service whose network and sessions the test
+// simulates, and clients that do what a network requires. Without faults, messages arrive at once.
 //
 //   struct LoseReplies : dlock::messages::FaultInjector {
 //     Delivery plan(const Message& m) override { return {.reply_lost = m.operation == Operation::acquire}; }
@@ -28,7 +28,7 @@
 
 namespace dlock::messages {
 
-// `notice` is a message from the store to a client; the others are requests that are answered.
+// `notice` is a message from the store to a client; the others are requests with answers.
 enum class Operation { acquire, other_request, notice };
 
 struct Message {
@@ -36,12 +36,12 @@ struct Message {
   const std::string& holder;  // of the client that sends the request or gets the notice
 };
 
-// The fate of a message. For a notice only `fate` and `delay` count.
+// The treatment of a message. For a notice only `fate` and `delay` count.
 struct Delivery {
   enum class Fate {
     arrives,
     lost,
-    refused,  // the sender is told at once that nothing was sent
+    refused,  // the sender learns at once that nothing was sent
     held,     // until Faults::resume()
   } fate = Fate::arrives;
   std::chrono::nanoseconds delay{};
@@ -57,24 +57,24 @@ class FaultInjector {
   FaultInjector& operator=(const FaultInjector&) = delete;
   virtual ~FaultInjector() = default;
 
-  // Called as a task of the client concerned; must not call back into dlock.
+  // Called in a task of the client concerned; must not call dlock.
   [[nodiscard]] virtual Delivery plan(const Message& message) = 0;
 };
 
 // Any thread.
 class Faults {
  public:
-  // Messages that were delayed or held before stay so.
+  // Messages already delayed or held stay so.
   void inject(std::shared_ptr<FaultInjector> injector) {
     const util::MutexLock lock(mutex_);
     injector_ = std::move(injector);
   }
-  // Lets everything go that was held.
+  // Delivers all held messages.
   void resume() {
     const util::MutexLock lock(mutex_);
     for (auto& held : std::exchange(held_, {})) held.executor->post(std::move(held.task));
   }
-  // Nothing reaches the clients of this holder any more, nor what they send the store.
+  // Drops all further messages from and to the clients of this holder.
   void kill(const std::string& holder) {
     const util::MutexLock lock(mutex_);
     killed_.insert(holder);
@@ -97,7 +97,7 @@ class Faults {
     const util::MutexLock lock(mutex_);
     held_.push_back({client, &executor, std::move(task)});
   }
-  // Drops what is held for that client; its executor is not used afterwards.
+  // Drops held messages of that client; its executor is not used afterwards.
   void forget(const void* client) noexcept {
     const util::MutexLock lock(mutex_);
     std::erase_if(held_, [client](const Held& held) { return held.client == client; });
@@ -147,8 +147,8 @@ class MessageBackend final : public TryBackend {
   template <class Outcome>
   using Then = std::function<void(Outcome)>;
 
-  // Has the store carry out call(answer), which answers at once. `done` is told the outcome, and `late` any that
-  // arrives after it; errc::ambiguous means that the response timeout has passed and the request may yet take effect.
+  // The store executes call(answer), which answers at once. `done` gets the outcome, and `late` any that arrives after
+  // it; errc::ambiguous: the response timeout has passed, and the request may yet take effect.
   template <class Outcome, class Call>
   void ask(
       Operation operation, Call call, Then<Outcome> done, Then<Outcome> late = [](const Outcome&) {});
@@ -166,8 +166,8 @@ class MessageBackend final : public TryBackend {
   const std::chrono::nanoseconds response_timeout_;
   memory::MemoryBackend store_;         // called when a request arrives
   std::unordered_set<OwnerId> trying_;  // owners of acquires in progress
-  std::unordered_set<OwnerId> held_;    // and of what was granted
-  std::list<Timer> timers_;             // what is under way, handlers included, ends with the client
+  std::unordered_set<OwnerId> held_;    // and of grants
+  std::list<Timer> timers_;             // destroyed with the client, and with them pending handlers
   Cleanup cleanup_;
   Lifetime lifetime_;
 };

@@ -1,4 +1,4 @@
-// SQL with which an administrator sees, and disturbs, a lock of one strategy in the schema "dlock".
+// SQL by which an administrator inspects, and disturbs, a lock of one strategy in the schema "dlock".
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class MysqlLock {
   MysqlLock(mysql::Strategy strategy, const std::string& name, LockKind kind = LockKind::lock)
       : strategy_(strategy), kind_(kind), name_("X'" + hexadecimal(name) + "'"), is_it_(" WHERE name = " + name_) {}
 
-  // As the client writes a text into a statement.
+  // In the form in which the client writes texts into statements.
   [[nodiscard]] static std::string hexadecimal(std::string_view text) {
     constexpr std::string_view digits = "0123456789ABCDEF";
     std::string out;
@@ -28,11 +28,11 @@ class MysqlLock {
     return out;
   }
 
-  // An expression, a number: whatever could delay others. What only remembers a token does not count.
+  // A numeric expression: everything that could delay others, but not a mere record of a token.
   [[nodiscard]] std::string residue() const {
     if (strategy_ == mysql::Strategy::named) return "(" + key() + " IS NOT NULL) + " + waiters();
     if (strategy_ == mysql::Strategy::for_update) {
-      // The server's own views lag behind; a row that somebody has locked is skipped.
+      // The server's own views lag behind; a locked row is skipped.
       return "(SELECT COUNT(*) FROM " + table("row_lock") + is_it_ + ") - (SELECT COUNT(*) FROM (SELECT name FROM " +
              table("row_lock") + is_it_ + " FOR UPDATE SKIP LOCKED) AS free)";
     }
@@ -46,15 +46,15 @@ class MysqlLock {
     return "(SELECT COUNT(*) FROM " + table("lease") + is_it_ + " AND marked_until > UTC_TIMESTAMP(6)) + (SELECT " +
            "COUNT(*) FROM " + slots() + is_it_ + " AND expires_at > UTC_TIMESTAMP(6))";
   }
-  // An expression, a number, not 0 when the server has heard that somebody waits. The server shows the text of what it
-  // carries out.
+  // A numeric expression, not 0 once the server has received a waiter's request. The server shows the text of running
+  // statements.
   [[nodiscard]] std::string waiters() const {
     const bool for_row = strategy_ == mysql::Strategy::for_update;
     return std::string("(SELECT COUNT(*) FROM information_schema.processlist WHERE ") +
            (for_row ? "command = 'Query' AND id <> CONNECTION_ID()" : "state = 'User lock'") + " AND LOCATE(\"" +
            name_ + (for_row ? " FOR UPDATE\", info) > 0 AND LOCATE('NOWAIT', info) = 0)" : "\", info) > 0)");
   }
-  // An expression, a number: the rows that tell of it.
+  // A numeric expression: the rows about this lock.
   [[nodiscard]] std::string rows() const {
     const char* const of_locks = strategy_ == mysql::Strategy::table        ? "lease"
                                  : strategy_ == mysql::Strategy::optimistic ? "optimistic"
@@ -86,7 +86,7 @@ class MysqlLock {
     return "dlock." + mysql::table_of(of_locks, kind_);
   }
   [[nodiscard]] std::string slots() const { return table("lease") + "_slot"; }
-  // The session that has it.
+  // The session that holds it.
   [[nodiscard]] std::string key() const {
     return "IS_USED_LOCK(" + mysql::key_of("dlock", kind_, mysql::KeyNames::sha256, name_) + ")";
   }

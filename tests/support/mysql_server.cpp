@@ -17,10 +17,10 @@
 namespace dlock::test {
 namespace {
 
-// The server refuses to run as root: where the tests do, it is run as this user.
+// The server refuses to run as root: if the tests do, it runs as this user.
 constexpr const char* unprivileged_user = "nobody";
 
-// Options that the data directory is made with, and options that only save time.
+// Options for making the data directory, and options that only save time.
 const std::vector<std::string> common_options = {"--innodb-log-file-size=4M", "--innodb-flush-method=nosync",
                                                  "--skip-name-resolve"};
 
@@ -36,7 +36,7 @@ passwd unprivileged_account() {
 
 std::vector<std::string> unprivileged(std::vector<std::string> command) {
   if (::geteuid() != 0) return command;
-  // The kernel forgets whose end is to end it when the user changes, so setpriv says it again.
+  // A change of user resets the signal for the parent's end, so setpriv sets it again.
   const passwd account = unprivileged_account();
   std::vector<std::string> whole = {"setpriv",
                                     "--reuid=" + std::to_string(account.pw_uid),
@@ -66,12 +66,12 @@ std::string value_of(MYSQL& connection, const std::string& sql) {
   return text;
 }
 
-// The files of a server that nobody has run yet: a program makes them once, and copies them from then on.
+// The files of a server that was never started: a program makes them once, and then copies them.
 class Template {
  public:
   Template() {
     give_away(directory_.path());
-    // In a shared directory for temporary tables, a server that starts would remove those of others.
+    // In a shared directory for temporary tables, a starting server would remove those of others.
     std::vector<std::string> command = {"mariadb-install-db",
                                         "--no-defaults",
                                         "--basedir=/usr",
@@ -200,7 +200,7 @@ std::string MysqlServer::answer(const std::string& sql) const {
 
 void MysqlServer::await(const std::string& condition) {
   const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
-  // The server does the waiting between two looks.
+  // The server waits between two checks.
   while (value("SELECT SLEEP(0.01) + (" + condition + ")") != "1") {
     if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("hang: " + condition);
   }

@@ -1,4 +1,4 @@
-// A MariaDB server of a test's own: on a free port of 127.0.0.1, in a scratch directory, gone with the object.
+// A MariaDB server for a test: on a free port of 127.0.0.1, in a scratch directory, removed with the object.
 //
 //   MysqlServer server;
 //   Client client = connect(server.url("strategy=named"));
@@ -6,8 +6,8 @@
 //   server.kill();
 //   server.start();                              // same port, same data
 //
-// It has an empty database "locks" and a user "locker" with a password, all rights to the databases "locks" and
-// "dlock", and no others; the user "root" comes in by the Unix socket alone.
+// It has an empty database "locks" and a user "locker" with a password, with all rights to the databases "locks" and
+// "dlock" only; the user "root" can log in by the Unix socket only.
 #pragma once
 
 #include <memory>
@@ -21,10 +21,10 @@ struct st_mysql;
 namespace dlock::test {
 
 struct MysqlConfig {
-  bool tls = false;                                           // and nothing but TLS on the port
-  std::string tls_names = ThrowawayCertificate::usual_names;  // whom its certificate is for
+  bool tls = false;                                           // the port accepts TLS only
+  std::string tls_names = ThrowawayCertificate::usual_names;  // the names in its certificate
   bool plain_too = false;                                     // with TLS or without
-  std::vector<std::string> options = {};                      // more options of mariadbd: "--read-only=1"
+  std::vector<std::string> options = {};                      // additional options of mariadbd: "--read-only=1"
 };
 
 class MysqlServer : public Server {
@@ -36,7 +36,7 @@ class MysqlServer : public Server {
   explicit MysqlServer(MysqlConfig config = {});
 
   [[nodiscard]] bool serves() const override;
-  // The server uses the new one when it is started again.
+  // The server uses the new one once it is started again.
   void renew_certificate() const {
     certificate().renew();
     copy_certificate();
@@ -46,21 +46,20 @@ class MysqlServer : public Server {
   [[nodiscard]] std::string url_as(const std::string& name, const std::string& secret,
                                    const std::string& parameters = {}) const;
 
-  // As root, on a connection that is kept for this. They throw std::runtime_error for an error.
+  // As root, on a separate connection, which is kept. Throw std::runtime_error for an error.
   void run(const std::string& sql) { (void)value(sql); }
-  // The first column of the first row; empty for NULL, and if there is none.
+  // The first column of the first row; empty for NULL, or without a row.
   std::string value(const std::string& sql);
-  // Until it is so in the server's view. Throws std::runtime_error for an error, and when the hang guard runs out.
+  // Waits until the server finds the condition true. Throws std::runtime_error for an error and a hang.
   void await(const std::string& condition);
   // Ends all sessions of the user "locker".
   void kill_clients() { run("KILL USER " + std::string(user)); }
 
  protected:
-  // With a copy of another's data directory, and not started.
+  // With a copy of another server's data directory; not started.
   MysqlServer(MysqlConfig config, const std::string& data);
 
-  // By a connection of its own; empty where value() is, for an error, and if the server does not answer within a
-  // second.
+  // On its own connection; empty if value() is, for an error, and if the server does not answer within a second.
   [[nodiscard]] std::string answer(const std::string& sql) const;
   [[nodiscard]] std::vector<std::string> configure() override;
 

@@ -1,4 +1,4 @@
-// pgbouncer in front of a test's PostgreSQL server, on a port of its own.
+// pgbouncer in front of a test's PostgreSQL server, on its own port.
 //
 //   PgBouncer pooler(server);                    // hands out server connections by the transaction
 //   Client client = connect(server.url_at(pooler.port()));
@@ -15,8 +15,8 @@ namespace dlock::test {
 struct PgBouncerConfig {
   std::string pool_mode = "transaction";
   int pool_size = 2;                    // connections to the server
-  std::vector<std::string> roles = {};  // more of them that may come, each with its name as its password
-  std::vector<std::string> lines = {};  // more lines for the configuration file
+  std::vector<std::string> roles = {};  // additional roles that may connect, each with its name as its password
+  std::vector<std::string> lines = {};  // additional lines for the configuration file
 };
 
 class PgBouncer final : public Server {

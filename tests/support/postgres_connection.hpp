@@ -1,5 +1,5 @@
-// A plain, blocking connection to a PostgreSQL server: what tests look at the server with, and a locker in another
-// language.
+// A plain, blocking connection to a PostgreSQL server, by which tests inspect the server, and simulate lockers in other
+// languages.
 //
 //   PostgresConnection sql(server.admin_conninfo());
 //   EXPECT_EQ(sql.value("SELECT count(*) FROM dlock.lease"), "1");
@@ -24,17 +24,17 @@ struct PostgresReply {
 
 class PostgresConnection {
  public:
-  // As libpq takes it. Throws std::runtime_error if there is no connection to be had.
+  // conninfo: for libpq. Throws std::runtime_error if it cannot connect.
   explicit PostgresConnection(const std::string& conninfo);
 
-  // Several statements may be in it; the answer is the last one's. Throws std::runtime_error when the connection breaks
-  // or the hang guard ends the wait; an error of the server's is returned.
+  // May have several statements; returns the answer to the last one. Throws std::runtime_error when the connection
+  // breaks or the hang guard ends the wait; an error of the server is returned.
   PostgresReply query(const std::string& sql);
-  // The two halves of it, for statements that answer late or never.
+  // The two halves of query(), for statements that answer late or never.
   void send(const std::string& sql);
   [[nodiscard]] PostgresReply receive();
 
-  // Throws std::runtime_error for an error of the server's, too.
+  // Throws std::runtime_error even for an error of the server.
   void run(const std::string& sql);
   // The first column of the first row; empty for NULL. Throws if there is none.
   [[nodiscard]] std::string value(const std::string& sql);

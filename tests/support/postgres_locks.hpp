@@ -1,4 +1,4 @@
-// SQL with which a superuser sees, and disturbs, a lock of one strategy in the schema "dlock".
+// SQL by which a superuser inspects, and disturbs, a lock of one strategy in the schema "dlock".
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ class PostgresLock {
   PostgresLock(postgres::Strategy strategy, const std::string& name, LockKind kind = LockKind::lock)
       : strategy_(strategy), space_(kind), name_(name), is_it_("name = " + literal(name)) {}
 
-  // A number: whatever could delay others. What only remembers a token does not count, nor who waits for a row.
+  // A number: everything that could delay others, but not a mere record of a token, nor a waiter for a row.
   [[nodiscard]] std::string residue() const {
     if (lives_in_sessions(strategy_)) return "SELECT count(*) FROM (" + entries() + ") AS e";
     if (strategy_ == postgres::Strategy::optimistic) return count_of("optimistic", "owner IS NOT NULL");
@@ -25,14 +25,14 @@ class PostgresLock {
            "1000000)), 0) FROM " +
            table("lease") + " WHERE " + is_it_;
   }
-  // A number, not 0 when the server has heard that somebody waits.
+  // A number, not 0 once the server has received a waiter's request.
   [[nodiscard]] std::string waiters() const {
-    // Of rows: even a try has the lock on the tuple for a moment.
+    // Of rows: even a try briefly has the lock on the tuple.
     if (lives_in_sessions(strategy_)) return "SELECT count(*) FROM (" + entries() + ") AS e WHERE NOT granted";
     return count_of(strategy_ == postgres::Strategy::table ? "lease" : "optimistic",
                     "waiting_until > clock_timestamp()");
   }
-  // A number: the rows that tell of it.
+  // A number: the rows about this lock.
   [[nodiscard]] std::string rows() const {
     if (strategy_ == postgres::Strategy::table) return count_of("lease");
     if (strategy_ == postgres::Strategy::optimistic) return count_of("optimistic");
@@ -69,7 +69,7 @@ class PostgresLock {
   [[nodiscard]] std::string table(std::string_view of_locks) const {
     return "dlock." + postgres::table_of(of_locks, space_);
   }
-  // What pg_locks has of those who hold the lock or wait for it: pid, locktype, granted.
+  // The entries of pg_locks for holders and waiters: pid, locktype, granted.
   [[nodiscard]] std::string entries() const {
     if (strategy_ == postgres::Strategy::advisory) {
       const std::string key = std::to_string(postgres::advisory_key({}, "dlock", name_, space_).number);
@@ -77,7 +77,7 @@ class PostgresLock {
              "l.objsubid = 1 AND ((l.classid::bigint << 32) | l.objid::bigint) = " +
              key;
     }
-    // The transaction that has the row; who waits for it has, or waits for, the lock on the tuple.
+    // The transaction that has the row; a waiter has, or waits for, the lock on the tuple.
     return "SELECT l.pid, l.locktype, l.granted FROM dlock.row_lock AS r JOIN pg_locks AS l ON "
            "(l.locktype = 'transactionid' AND l.transactionid = r.xmax) OR "
            "(l.locktype = 'tuple' AND l.relation = r.tableoid AND l.page = ((r.ctid::text::point)[0])::integer AND "

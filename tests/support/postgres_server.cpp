@@ -24,16 +24,16 @@
 namespace dlock::test {
 namespace {
 
-// Nothing is lost by it unless the machine itself fails.
+// This loses data only if the machine itself fails.
 constexpr const char* common_lines =
     "listen_addresses = '127.0.0.1'\n"
     "fsync = off\n"
     "full_page_writes = off\n"
     "shared_buffers = 16MB\n"
-    "dynamic_shared_memory_type = mmap\n"  // files in the cluster, that go with it
+    "dynamic_shared_memory_type = mmap\n"  // files in the cluster, removed with it
     "wal_level = replica\n"
     "max_wal_senders = 4\n"
-    "max_logical_replication_workers = 0\n"  // a process less to start
+    "max_logical_replication_workers = 0\n"  // one process less to start
     "wal_retrieve_retry_interval = 100ms\n"
     "password_encryption = md5\n"
     "lc_messages = 'C'\n"
@@ -49,11 +49,11 @@ bool is_root() {
   return ::geteuid() == 0;
 }
 
-// The server refuses to run as root: where the tests do, it is run as the user postgres. It ends with the thread that
+// The server refuses to run as root: if the tests do, it runs as the user postgres. It ends with the thread that
 // started it, as any ChildProcess does.
 std::vector<std::string> unprivileged(std::vector<std::string> command) {
   if (!is_root()) return command;
-  // The kernel forgets whose end is to end it when the user changes, so setpriv says it again.
+  // A change of user resets the signal for the parent's end, so setpriv sets it again.
   std::vector<std::string> whole = {"setpriv",
                                     std::string("--reuid=") + superuser,
                                     std::string("--regid=") + superuser,
@@ -64,7 +64,7 @@ std::vector<std::string> unprivileged(std::vector<std::string> command) {
   return whole;
 }
 
-// Makes a file or a directory theirs.
+// Gives a file or a directory to that user.
 void give_away(const std::string& path) {
   if (!is_root()) return;
   passwd entry{};
@@ -95,7 +95,7 @@ bool ends_within(const rig::UniqueFd& process, std::chrono::milliseconds limit) 
   return ::poll(&source, 1, static_cast<int>(limit.count())) == 1;
 }
 
-// As /proc tells it: R, S, T, Z, ... Empty: there is no such process.
+// The state in /proc: R, S, T, Z, ... Empty: there is no such process.
 std::string state_of(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
@@ -121,7 +121,7 @@ std::vector<pid_t> children_of(pid_t parent) {
   return children;
 }
 
-// Stops a process, then its children, and waits until all of them stand still. Nobody new can come.
+// Stops a process, then its children, and waits until all are stopped. Then no new child can start.
 void freeze_tree(pid_t parent) {
   signal_if_there(parent, SIGSTOP);
   await_stopped(parent);
@@ -136,9 +136,9 @@ void thaw_tree(pid_t parent) {
   signal_if_there(parent, SIGCONT);
 }
 
-// Waits until the children are gone. The process itself is still to be waited for.
+// Kills the children and waits until they are gone. The caller waits for the process itself.
 void kill_tree(pid_t parent) {
-  signal_if_there(parent, SIGSTOP);  // no new ones while we look
+  signal_if_there(parent, SIGSTOP);  // no new ones meanwhile
   await_stopped(parent);
   std::vector<rig::UniqueFd> handles;
   for (const pid_t child : children_of(parent)) {
@@ -154,14 +154,14 @@ void kill_tree(pid_t parent) {
 // --- Its files and programs
 // --------------------------------------------------------------------------------------------
 
-// One of the server's own programs: where Debian puts them, elsewhere they are in PATH.
+// One of the server's own programs: in Debian's directory, otherwise in PATH.
 std::string postgres_program(const std::string& name) {
   const std::string path = "/usr/lib/postgresql/15/bin/" + name;
   return std::filesystem::exists(path) ? path : name;
 }
 
-// The files of a server that nobody has run yet. To create them takes seconds, so a program does that at most once and
-// copies them from then on.
+// The files of a server that was never started. Creating them takes seconds, so a program does that at most once, and
+// then copies them.
 class Template {
  public:
   Template() {
@@ -172,7 +172,7 @@ class Template {
     const std::string script = directory_.path() + "/script";
     const std::string database = PostgresServer::database;
     const std::string user = PostgresServer::user;
-    // The fewer databases there are, the less there is to copy: the one that initdb made becomes the user's.
+    // Fewer databases are copied faster: initdb's own one becomes the user's.
     write_and_give_away(script, "CREATE ROLE " + user + " LOGIN PASSWORD '" + PostgresServer::password + "'\n" +
                                     "ALTER DATABASE postgres RENAME TO " + database + "\n" + "ALTER DATABASE " +
                                     database + " OWNER TO " + user + "\n" +
@@ -189,9 +189,9 @@ class Template {
   rig::ScratchDirectory directory_;
 };
 
-// Where a server was killed and is not going to be started again: gives back what the kernel keeps for it.
+// For a server that was killed and will not be started again: releases what the kernel keeps for it.
 void forget_shared_memory(const std::string& data) {
-  // Its seventh line: key and number of the segment that tells a second server that there is a first one.
+  // The seventh line: key and id of the segment by which a second server detects the first one.
   std::ifstream file(data + "/postmaster.pid");
   std::string line;
   constexpr int lines_before = 6;
@@ -224,7 +224,7 @@ PostgresServer::~PostgresServer() {
     if (running()) kill();
     forget_shared_memory(data());
   } catch (const std::exception&) {
-    // The process's own destructor kills what it can.
+    // the process's own destructor kills what it can
   }
 }
 
@@ -257,8 +257,8 @@ std::vector<std::string> PostgresServer::configure() {
   }
   for (const std::string& line : config_.lines) text += line + "\n";
   write_and_give_away(data() + "/postgresql.conf", text);
-  // "md5" is what the password is stored for: SCRAM where encryption is the subject, whose thousands of hashes for each
-  // connection would be most of what the other tests do.
+  // The password is stored for "md5": for SCRAM only in tests of encryption, because its thousands of hashes for each
+  // connection would dominate the time of all other tests.
   const std::string host = config_.tls && !config_.plain_too ? "hostssl" : "host";
   write_and_give_away(data() + "/pg_hba.conf",
                       "local all postgres trust\nlocal replication postgres trust\nlocal all all md5\n" + host +
@@ -266,7 +266,7 @@ std::vector<std::string> PostgresServer::configure() {
   return unprivileged({"env", "LD_PRELOAD=" + quick_exit(), postgres_program("postgres"), "-D", data()});
 }
 
-// A copy that the server may read, whoever it runs as.
+// A copy that the server can read, whatever its user.
 std::string PostgresServer::quick_exit() const {
   const std::string path = directory() + "/quick_exit.so";
   if (!std::filesystem::exists(path)) {
@@ -327,7 +327,7 @@ int PostgresServer::terminate_clients() {
 
 void PostgresServer::await(const std::string& condition) {
   const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
-  // The server does the waiting between two looks.
+  // The server waits between two checks.
   while (value("SELECT pg_sleep(0.01) IS NULL OR (" + condition + ")") != "t") {
     if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("hang: " + condition);
   }

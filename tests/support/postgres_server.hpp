@@ -1,4 +1,4 @@
-// A PostgreSQL server of a test's own: on a free port of 127.0.0.1, in a scratch directory, gone with the object.
+// A PostgreSQL server for a test: on a free port of 127.0.0.1, in a scratch directory, removed with the object.
 //
 //   PostgresServer server;
 //   Client client = connect(server.url("strategy=advisory"));
@@ -6,8 +6,8 @@
 //   server.kill();
 //   server.start();                              // same port, same data
 //
-// It has a database "locks" that belongs to the role "locker", which has a password and no other rights; the superuser
-// "postgres" comes in by the Unix socket alone.
+// It has a database "locks" of the role "locker", which has a password and no other rights; the superuser "postgres"
+// can log in by the Unix socket only.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ namespace dlock::test {
 class PostgresServer;
 
 struct PostgresConfig {
-  bool tls = false;                                           // and nothing but TLS on the port
-  std::string tls_names = ThrowawayCertificate::usual_names;  // whom its certificate is for
+  bool tls = false;                                           // the port accepts TLS only
+  std::string tls_names = ThrowawayCertificate::usual_names;  // the names in its certificate
   bool plain_too = false;                                     // with TLS or without
   int max_connections = 100;                                  // of which three are the superuser's
-  const PostgresServer* primary = nullptr;  // whose streaming standby it is; with the same roles and databases
-  std::vector<std::string> lines = {};      // more lines for the configuration file: "idle_session_timeout = 1s"
+  const PostgresServer* primary = nullptr;  // this is its streaming standby, with the same roles and databases
+  std::vector<std::string> lines = {};      // additional lines for the configuration file: "idle_session_timeout = 1s"
 };
 
 class PostgresServer final : public Server {
@@ -41,7 +41,7 @@ class PostgresServer final : public Server {
   ~PostgresServer() override;
 
   [[nodiscard]] bool serves() const override;
-  // The server uses the new one when it is started again.
+  // The server uses the new one once it is started again.
   void renew_certificate() const {
     certificate().renew();
     copy_certificate();
@@ -52,26 +52,26 @@ class PostgresServer final : public Server {
   [[nodiscard]] std::string url_of(const std::string& addresses, const std::string& parameters) const override;
   [[nodiscard]] std::string url_as(const std::string& role, const std::string& secret,
                                    const std::string& parameters = {}) const;
-  // Of the superuser, as libpq takes it, past TLS and past any proxy.
+  // For the superuser, for libpq, without TLS or any proxy.
   [[nodiscard]] std::string admin_conninfo(const std::string& dbname = database) const;
 
-  // All of its processes.
+  // Kills all of its processes.
   void kill() override;
   void freeze() const override;
   void thaw() const override;
 
-  // As the superuser in the database "locks", on a connection that is kept for this. They throw std::runtime_error for
-  // an error.
+  // As the superuser in the database "locks", on a separate connection, which is kept. Throw std::runtime_error for an
+  // error.
   void run(const std::string& sql) { admin().run(sql); }
   [[nodiscard]] std::string value(const std::string& sql) { return admin().value(sql); }
-  // Until it is so in the server's view. Throws std::runtime_error for an error, and when the hang guard runs out.
+  // Waits until the server finds the condition true. Throws std::runtime_error for an error and a hang.
   void await(const std::string& condition);
-  // Ends all sessions of the role "locker"; answers how many there were.
+  // Ends all sessions of the role "locker"; returns their number.
   int terminate_clients();
 
   // Of a primary: waits until its one standby has replayed all that was written.
   void await_standby();
-  // Of a standby: it becomes a primary.
+  // Of a standby: makes it a primary.
   void promote();
 
  private:

@@ -1,8 +1,8 @@
-// What engines have in common that a single thread drives by hand: nothing runs by itself, everything is deterministic.
+// Shared by engines that one thread drives by hand: nothing runs by itself, everything is deterministic.
 //
-// They behave like ThreadEngine: tasks are serialised, a dispatch from outside a task runs right away unless earlier
+// They behave like ThreadEngine: tasks are serialised, a dispatch from outside a task runs at once unless earlier
 // dispatches are still queued, and user code given to notify() runs on "the engine thread" (must_not_block()), but not
-// inside a task, so that its dispatches run right away.
+// inside a task, so that its dispatches run at once.
 #pragma once
 
 #include <cstddef>
@@ -56,14 +56,14 @@ class QueuedEngine : public engine::Engine {
     return true;
   }
 
-  // While busy, the engine thread is taken to be inside a task: dispatches of "other threads" queue up.
+  // While busy, the engine thread counts as inside a task: dispatches of "other threads" are queued.
   void set_busy(bool busy) noexcept { busy_ = busy; }
 
   [[nodiscard]] std::size_t pending_timers() const noexcept { return timers_.size(); }
   [[nodiscard]] std::size_t queued() const noexcept { return queue_.size(); }
   [[nodiscard]] bool inside_task() const noexcept { return inside_task_; }
   [[nodiscard]] bool stopped() const noexcept { return stopped_; }
-  // When the first timer is due, on the engine's clock; none once it is stopped.
+  // When the first timer is due, on the engine's clock; nullopt once it is stopped.
   [[nodiscard]] std::optional<TimePoint> next_timer() const noexcept {
     return stopped_ ? std::nullopt : timers_.next();
   }

@@ -1,6 +1,6 @@
-// Preloaded into PostgreSQL: a process that ends does not run the exit handlers of the libraries that it is linked
-// with. Cleaning up OpenSSL alone is half of all that the process of a short connection does. What PostgreSQL itself
-// has to do at the end, it has done before it calls exit().
+// Preloaded into PostgreSQL: a process that ends does not run the exit handlers of linked libraries. OpenSSL's alone
+// take half of the time of a process for a short connection. PostgreSQL's own clean-up is complete before it calls
+// exit().
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What a backend reports, to its host and about one acquire, written down.
+// Records the reports of a backend, to its host and about one acquire.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ class RecordingHost final : public BackendHost {
   Executor& executor_;
 };
 
-// One acquire and what was reported about it.
+// One acquire and the reports about it.
 struct Attempt final : GrantSink {
   void granted(Grant g) override {
     EXPECT_FALSE(grant) << "granted twice";
@@ -67,7 +67,7 @@ struct Attempt final : GrantSink {
   std::unique_ptr<Contention> contention;
 };
 
-// In one expectation: ASSERT_TRUE(failed(*attempt, errc::access_denied, "GRANT"));
+// As one expectation: ASSERT_TRUE(failed(*attempt, errc::access_denied, "GRANT"));
 [[nodiscard]] inline testing::AssertionResult failed(const Attempt& attempt, errc code, const std::string& words = {}) {
   if (!attempt.failure) return testing::AssertionFailure() << "it has not failed";
   const auto& [is, detail] = *attempt.failure;
@@ -75,7 +75,7 @@ struct Attempt final : GrantSink {
   return testing::AssertionFailure() << "it has failed so: " << is.message() << ": " << detail;
 }
 
-// That lock was lost, and no other.
+// Only the lock of that owner was lost.
 [[nodiscard]] inline testing::AssertionResult lost(const RecordingHost& host, const OwnerId& owner) {
   if (host.losses.size() == 1 && host.losses[0].owner == owner) return testing::AssertionSuccess();
   return testing::AssertionFailure() << host.losses.size() << " losses were reported";

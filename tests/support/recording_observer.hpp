@@ -1,4 +1,4 @@
-// An observer that writes down what it is told.
+// An observer that records its events.
 #pragma once
 
 #include <algorithm>

@@ -127,7 +127,7 @@ void RedisCluster::migrate_keys(std::uint16_t slot, RedisServer& from, RedisServ
   }
 }
 
-// The new master first: in between both say that it is the new one's.
+// The new master first: in between, both name it as the owner.
 void RedisCluster::end_move(std::uint16_t slot, RedisServer& to) {
   const std::vector<std::string> words = {"CLUSTER", "SETSLOT", std::to_string(slot), "NODE", id_of(to)};
   (void)to.command(words);

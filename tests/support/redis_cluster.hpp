@@ -1,4 +1,4 @@
-// A Redis Cluster of a test's own: masters, each with replicas.
+// A Redis Cluster for a test: masters, each with replicas.
 //
 //   RedisCluster cluster;
 //   Client client = connect(cluster.url());
@@ -23,7 +23,7 @@ struct RedisClusterConfig {
 
 class RedisCluster {
  public:
-  // Waits until all nodes know of each other, all slots have a master, and all replicas have their master's data.
+  // Waits until all nodes know each other, all slots have a master, and all replicas have their master's data.
   explicit RedisCluster(const RedisClusterConfig& config = {});
 
   [[nodiscard]] const std::vector<std::unique_ptr<RedisServer>>& nodes() const noexcept { return nodes_; }
@@ -33,23 +33,23 @@ class RedisCluster {
   [[nodiscard]] std::string url_at(const std::vector<std::uint16_t>& ports, const std::string& parameters = {}) const;
   [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_at(ports(), parameters); }
 
-  // As nodes that run say.
+  // By the running nodes' map.
   [[nodiscard]] std::uint16_t slot_of(const std::string& key);
   [[nodiscard]] RedisServer& master_of(const std::string& key);
   [[nodiscard]] RedisServer& other_master(const std::string& key);
 
-  // Its replica takes its place, which has all its data; returns when all nodes that run say so.
+  // Its replica, which has all its data, takes its place; returns once all running nodes know.
   void fail_over(RedisServer& master);
 
-  // The three steps of moving a slot to another master: from now on it moves; the keys that are there go; it has moved.
+  // The three steps of moving a slot to a different master: marks it as moving; moves the existing keys; ends the move.
   void begin_move(std::uint16_t slot, RedisServer& from, RedisServer& to);
   void migrate_keys(std::uint16_t slot, RedisServer& from, RedisServer& to);
   void end_move(std::uint16_t slot, RedisServer& to);
-  // All of them.
+  // All three steps.
   void move_slot(std::uint16_t slot, RedisServer& from, RedisServer& to);
 
-  // Returns when every node answers, each says that all is well, no failover is under way, and every replica has its
-  // master's data. Whoever was stopped or killed has to be running again.
+  // Returns once every node answers, none reports a problem, no failover is in progress, and every replica has its
+  // master's data. Stopped or killed nodes must be running again.
   void await_settled();
 
  private:

@@ -22,7 +22,7 @@ RedisSentinel::RedisSentinel(Config config) : Server("redis-sentinel"), config_(
   start_on_free_ports();
 }
 
-// The file is not written again at a later start: the sentinel keeps in it what it learns.
+// A later start does not write the file again, because the sentinel stores its state in it.
 void RedisSentinel::choose_ports() {
   Server::choose_ports();
   std::ostringstream text;
@@ -129,7 +129,7 @@ std::string SentinelService::unsettled() {
       return name + " names " + address.elements.at(1).text + ", another one " + port;
     }
     port = address.elements.at(1).text;
-    // A master that was silent for too long may be replaced though it speaks again.
+    // A master that was silent for too long may still be replaced after it answers again.
     const auto state = sentinel->command({"SENTINEL", "MASTER", "mymaster"}).elements;
     for (std::size_t i = 0; i + 1 < state.size(); i += 2) {
       if (state[i].text == "flags" && state[i + 1].text != "master") return name + ": flags " + state[i + 1].text;

@@ -1,4 +1,4 @@
-// Redis Sentinels of a test's own, and a service that they look after: a master, replicas, sentinels.
+// Redis Sentinels for a test, and the service that they monitor: a master, replicas, sentinels.
 //
 //   SentinelService service;
 //   Client client = connect(service.url());
@@ -53,7 +53,7 @@ struct SentinelServiceConfig {
 
 class SentinelService {
  public:
-  // Waits until the sentinels know of each other and of the replicas, and these have their master's data.
+  // Waits until the sentinels know each other and the replicas, and these have their master's data.
   explicit SentinelService(const SentinelServiceConfig& config = {});
 
   [[nodiscard]] RedisServer& server(std::size_t i) { return *servers_.at(i); }
@@ -65,20 +65,20 @@ class SentinelService {
   [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_at(ports(), parameters); }
   [[nodiscard]] std::vector<std::uint16_t> ports() const;
 
-  // Who is the master, as the last sentinel says.
+  // The current master, by the last sentinel.
   [[nodiscard]] RedisServer& master();
   [[nodiscard]] bool is_master(RedisServer& server) { return &master() == &server; }
-  // How long a server must not answer before sentinels count it as down, from now on.
+  // Sets the time after which sentinels count a silent server as down.
   void set_down_after(int ms);
-  // A planned failover; returns when all sentinels have heard of it.
+  // A planned failover; returns once all sentinels know of it.
   void fail_over();
-  // Returns when all sentinels that run have heard of so many failovers since they were started.
+  // Returns once all running sentinels know of so many failovers since they were started.
   void await_failovers(std::size_t count);
-  // Returns when every server and sentinel answers, all sentinels name the same master and no failover is under way,
-  // and all others are its replicas and have its data. Whoever was stopped or killed has to be running again.
+  // Returns once every server and sentinel answers, all sentinels name the same master, no failover is in progress, and
+  // all other servers are its replicas with its data. Stopped or killed servers must be running again.
   void await_settled();
 
-  // Says what is missing for that; empty: nothing.
+  // What await_settled() is still waiting for; empty: nothing.
   [[nodiscard]] std::string unsettled();
 
  private:

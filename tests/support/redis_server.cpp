@@ -83,7 +83,7 @@ RedisReply RedisConnection::receive() {
     if (reply != nullptr) return convert(*std::unique_ptr<redisReply, FreeReply>(static_cast<redisReply*>(reply)));
     const ssize_t n = rig::require(::recv(fd_.get(), bytes.data(), bytes.size(), 0), "receive from Redis");
     if (n == 0) throw std::runtime_error("Redis closed the connection");
-    (void)redisReaderFeed(reader_.get(), bytes.data(), static_cast<std::size_t>(n));  // told by the next GetReply
+    (void)redisReaderFeed(reader_.get(), bytes.data(), static_cast<std::size_t>(n));  // the next GetReply reports it
   }
 }
 
@@ -150,7 +150,7 @@ std::vector<std::string> RedisServer::configure() {
   return {"redis-server", directory() + "/redis.conf"};
 }
 
-// The last line that it prints before it serves: data is loaded and all sockets listen by then.
+// The last line that it prints before it serves: then data is loaded, and all sockets are open.
 bool RedisServer::serves() const {
   return has_printed("ready to accept connections at " + socket_path());
 }
@@ -183,8 +183,7 @@ std::string RedisServer::info(const std::string& section, const std::string& fie
   return text.substr(from, text.find('\r', from) - from);
 }
 
-// WAIT is about the last write of its connection, so there has to be one: one without a key, for the nodes of a
-// cluster.
+// WAIT refers to the last write of its connection, so there must be one: one without a key, for the nodes of a cluster.
 bool RedisServer::replicated_to(std::size_t replicas) {
   if (replicas == 0) return true;
   (void)command({"FUNCTION", "FLUSH"});

@@ -1,4 +1,4 @@
-// A Redis server of a test's own: on a free port of 127.0.0.1, in a scratch directory, gone with the object.
+// A Redis server for a test: on a free port of 127.0.0.1, in a scratch directory, removed with the object.
 //
 //   RedisServer server({.append_only = true});
 //   Client client = connect(server.url());
@@ -33,19 +33,19 @@ struct RedisReply {
   [[nodiscard]] bool is_error() const noexcept { return type == Type::error; }
 };
 
-// A plain, blocking connection: what tests look at the server with, and a locker in another language.
+// A plain, blocking connection, by which tests inspect the server, and simulate lockers in other languages.
 //
 //   RedisConnection redis(Endpoint::loopback(server.port()));
 //   if (redis.command({"SET", "key", "token", "NX", "PX", "1000"}).is_nil()) { ... }
 class RedisConnection {
  public:
-  // Throws std::system_error if nobody listens there.
+  // Throws std::system_error if it cannot connect.
   explicit RedisConnection(const rig::Endpoint& endpoint);
 
   // Sends a command and waits for its answer. Throws std::runtime_error when the connection breaks or the hang guard
   // ends the wait; an error reply is returned.
   RedisReply command(const std::vector<std::string>& words);
-  // The two halves of it, for commands that answer late, often or never.
+  // The two halves of command(), for commands that answer late, often or never.
   void send(const std::vector<std::string>& words);
   [[nodiscard]] RedisReply receive();
 
@@ -66,22 +66,22 @@ struct RedisUser {
   std::vector<std::string> patterns = {"~dlock:*", "~{dlock:*", "&dlock:w:*"};  // of keys and channels
 
   [[nodiscard]] static std::vector<std::string> redis_rights();
-  // What read-write locks and semaphores need, too, and a user who may have locks of all kinds.
+  // The further rights for read-write locks and semaphores, and a user with the rights for locks of all kinds.
   [[nodiscard]] static std::vector<std::string> sharing_rights();
   [[nodiscard]] static RedisUser of_all_kinds();
-  // As `user` in a configuration file and ACL SETUSER take it, word by word.
+  // For `user` in a configuration file and ACL SETUSER, word by word.
   [[nodiscard]] std::vector<std::string> rules() const;
 };
 
 struct RedisConfig {
   bool append_only = false;
-  bool tls = false;                                              // and nothing but TLS on the port
-  std::string tls_names = ThrowawayCertificate::usual_names;     // whom its certificate is for
-  std::shared_ptr<const ThrowawayCertificate> certificate = {};  // of several servers
+  bool tls = false;                                              // the port accepts TLS only
+  std::string tls_names = ThrowawayCertificate::usual_names;     // the names in its certificate
+  std::shared_ptr<const ThrowawayCertificate> certificate = {};  // shared by several servers
   std::string password = {};                                     // of the default user
-  std::optional<RedisUser> user = {};                            // besides the default user
-  std::optional<std::uint16_t> primary = {};                     // whose replica it is
-  std::vector<std::string> lines = {};                           // more lines for the configuration file
+  std::optional<RedisUser> user = {};                            // in addition to the default user
+  std::optional<std::uint16_t> primary = {};                     // this is its replica
+  std::vector<std::string> lines = {};                           // additional lines for the configuration file
 };
 
 class RedisServer final : public Server {
@@ -91,19 +91,19 @@ class RedisServer final : public Server {
   [[nodiscard]] bool serves() const override;
   [[nodiscard]] std::string url_of(const std::string& addresses, const std::string& parameters) const override;
 
-  // A new connection as the default user, past TLS and past any proxy.
+  // A new connection as the default user, without TLS or any proxy.
   [[nodiscard]] RedisConnection connect() const;
-  // On a connection that is kept for this. Throws std::runtime_error for an error reply, and where the connection
-  // breaks: sentinels disconnect the clients of a server that they make a master or a replica. The next call makes
-  // another.
+  // On a separate connection, which is kept. Throws std::runtime_error for an error reply, and if the connection
+  // breaks: sentinels disconnect the clients of a server that they make a master or a replica. The next call
+  // reconnects.
   RedisReply command(const std::vector<std::string>& words);
   // A field of INFO; empty if there is none.
   [[nodiscard]] std::string info(const std::string& section, const std::string& field);
-  // Whether so many replicas have all that was written until now; waits for them for a second. A replica whose link is
-  // up may get nothing for that long: a master ignores what a replica acknowledges before it has ended its child
-  // process for the synchronisation, and sends it nothing until it acknowledges again.
+  // Whether so many replicas have everything that was written until now; waits for them for a second. A connected
+  // replica may get nothing for that long: a master ignores a replica's acknowledgements until it has ended its child
+  // process for the synchronisation, and sends it nothing until the next one.
   [[nodiscard]] bool replicated_to(std::size_t replicas);
-  // How often it was told to do these since it started or the counts were reset: by clients, and by scripts of theirs.
+  // How often it executed these commands since its start or the last reset: for clients, and for their scripts.
   [[nodiscard]] std::int64_t calls_of(std::initializer_list<std::string> commands);
   void reset_counts() { (void)command({"CONFIG", "RESETSTAT"}); }
 
@@ -116,10 +116,10 @@ class RedisServer final : public Server {
   std::optional<RedisConnection> admin_;
 };
 
-// Returns when missing() names nothing any more. An exception counts as something missing: a connection broke, or
-// cannot be made yet. Throws std::runtime_error with the last of it when the hang guard ends the wait.
+// Returns once missing() returns an empty text. An exception counts as something missing: a connection broke, or cannot
+// be opened yet. Throws std::runtime_error with the last text when the hang guard ends the wait.
 void await_settled(const std::string& what, const std::function<std::string()>& missing);
-// How often it stands there.
+// How often `what` occurs in the text.
 [[nodiscard]] std::size_t count_of(std::string_view text, std::string_view what);
 
 }  // namespace dlock::test

@@ -1,4 +1,4 @@
-// URLs that are refused, each with what the refusal names. None shows a password, which is "hidden".
+// URLs that are refused, each with a word of the refusal. None of these shows the password, which is "hidden".
 //
 //   expect_refused(&parse, {{"redis://me:hidden@a,b", "host"}, {"redis://h?colour=red", "colour"}});
 #pragma once

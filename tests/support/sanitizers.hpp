@@ -1,5 +1,5 @@
-// Whether this is a build with a sanitizer. Those show what is wrong with memory and threads, and take ten times as
-// long: what is tried often in other builds, to meet a rare order of events, is tried less often there.
+// Whether this is a build with a sanitizer. Sanitizers find errors of memory and threads, but take ten times as long:
+// what other builds repeat often, to meet a rare order of events, is repeated less often there.
 #pragma once
 
 namespace dlock::test {
@@ -8,7 +8,7 @@ namespace dlock::test {
 inline constexpr bool thread_sanitizer = __has_feature(thread_sanitizer);
 inline constexpr bool sanitized =
     thread_sanitizer || __has_feature(address_sanitizer) || __has_feature(memory_sanitizer);
-#elif defined(__SANITIZE_THREAD__)  // GCC says it with macros, and has no MemorySanitizer
+#elif defined(__SANITIZE_THREAD__)  // GCC defines macros instead, and has no MemorySanitizer
 inline constexpr bool thread_sanitizer = true;
 inline constexpr bool sanitized = true;
 #elif defined(__SANITIZE_ADDRESS__)

@@ -14,7 +14,7 @@
 namespace dlock::test {
 namespace {
 
-// What is repeated is sent in pieces of about this size.
+// Repeated data is sent in pieces of about this size.
 constexpr std::size_t piece = 65536;
 
 bool would_block() {
@@ -52,7 +52,7 @@ void ScriptedServer::run() {
       ++current_.accepted;
       ask_script(connections_.emplace_back(Connection{.fd = std::move(fd)}));
     }
-    publish();  // before anybody can be told that there is a connection
+    publish();  // before the client can learn of the connection
     current_.ended += connections_.remove_if([&](Connection& each) { return !serve(each); });
     publish();
   }

@@ -1,4 +1,4 @@
-// A server that answers what a test wants, as broken or hostile as it likes.
+// A server whose answers come from the test, however broken or hostile.
 //
 //   ScriptedServer server([](const std::string& received) {
 //     return ScriptedServer::Answer{.bytes = "HTTP/1.1 400 Bad Request\r\n\r\n", .close = true};
@@ -23,14 +23,14 @@ class ScriptedServer {
  public:
   struct Answer {
     std::string bytes = {};
-    // Sent after them, again and again, until the client goes, or until about so many bytes of it have gone out.
-    // Nothing else is answered once that has begun.
+    // Sent after `bytes`, again and again, until the client disconnects, or until about so many bytes were sent. After
+    // it has begun, nothing else is answered.
     std::string repeat = {};
     std::uint64_t repeat_for = std::numeric_limits<std::uint64_t>::max();
     bool close = false;      // after the bytes
-    std::size_t unread = 0;  // so many bytes at the end will come again, with what follows
+    std::size_t unread = 0;  // so many bytes at the end are passed to the next call again
   };
-  // Called on the server's thread: with nothing when a connection has come, then whenever something has come.
+  // Called on the server's thread: with nothing for a new connection, then with all received data.
   using Script = std::function<Answer(const std::string& received)>;
   struct Counters {
     std::size_t accepted = 0;
@@ -63,7 +63,7 @@ class ScriptedServer {
   void publish();
   void wait_for_work() const;
   void ask_script(Connection& connection) const;
-  // False when the connection is over.
+  // False: the connection has ended.
   [[nodiscard]] bool serve(Connection& connection);
   [[nodiscard]] bool send_what_is_due(Connection& connection);
 

@@ -1,4 +1,4 @@
-// A TryBackend whose tries and watches the test speaks for.
+// A TryBackend whose tries and watches are answered by the test.
 #pragma once
 
 #include <gtest/gtest.h>

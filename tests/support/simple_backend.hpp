@@ -1,4 +1,4 @@
-// A small lock service inside the test's process, written on TryBackend: for tests of what stands on top of a backend.
+// A small lock service inside the test's process, based on TryBackend: for tests of the layers above a backend.
 //
 //   auto service = std::make_shared<test::SimpleService>();
 //   Client client = connect("simple://", {}, service->factory());
@@ -24,7 +24,7 @@ class SimpleService : public std::enable_shared_from_this<SimpleService> {
   explicit SimpleService(LeaseKind kind = LeaseKind::per_lock) : kind_(kind) {}
   [[nodiscard]] BackendFactory factory();
 
-  // Takes the lock away from its holder, who is not told.
+  // Takes the lock away from its holder, without a notification.
   void steal(const std::string& name) { free(name); }
   std::atomic<int> live_backends = 0;
   [[nodiscard]] bool held(const std::string& name) const {
@@ -92,7 +92,7 @@ class SimpleBackend : public TryBackend {
 
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind /*kind*/, const std::string& name,
                                              std::function<void()> changed) override {
-    // A release may come from another client's thread: pass it on as a task of ours.
+    // The release may run on a different client's thread: continue in a task of this client.
     auto alive = std::make_shared<bool>(true);
     auto wake = std::make_shared<std::function<void()>>(
         [&executor = host().executor(), weak = std::weak_ptr<bool>(alive), changed = std::move(changed)] {

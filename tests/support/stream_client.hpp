@@ -33,7 +33,7 @@ class StreamClient {
   void finish_sending() const { rig::require(::shutdown(fd_.get(), SHUT_WR), "shutdown"); }
   void close() { fd_.reset(); }
 
-  // So many bytes, or fewer if the connection ends before; end() tells how.
+  // So many bytes, or fewer if the connection ends before; end() tells which.
   [[nodiscard]] std::string receive(std::size_t count) {
     std::string text;
     std::array<char, 65536> bytes;
@@ -49,10 +49,10 @@ class StreamClient {
     }
     return text;
   }
-  // All that comes until the connection ends.
+  // Everything until the connection ends.
   [[nodiscard]] std::string receive_rest() { return receive(std::string::npos); }
   [[nodiscard]] End end() const noexcept { return end_; }
-  // Whether anything has come that was not received yet, or the end.
+  // Whether there is unread data, or the end.
   [[nodiscard]] bool has_input() const {
     char byte = 0;
     return ::recv(fd_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);

@@ -1,4 +1,4 @@
-// A certificate for localhost and 127.0.0.1, or whomever else, and the authority that signed it, made for one test.
+// A certificate for localhost and 127.0.0.1, or other names, and the authority that signed it, made for one test.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@ namespace dlock::test {
 
 class ThrowawayCertificate {
  public:
-  // As openssl takes them.
+  // In openssl's form.
   static constexpr const char* usual_names = "DNS:localhost,IP:127.0.0.1";
   // Its common name.
   static constexpr const char* usual_owner = "dlock test server";
 
   // Runs the openssl command. Throws std::runtime_error with what it printed if it fails.
   explicit ThrowawayCertificate(const std::string& names = usual_names);
-  // Another authority, key and certificate, in the same files.
+  // Replaces authority, key and certificate, in the same files.
   void renew() const;
 
   [[nodiscard]] std::string authority() const { return directory_.path() + "/ca.crt"; }

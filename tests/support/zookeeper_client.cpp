@@ -46,8 +46,8 @@ int flags_of(ZooKeeperClient::Kind kind) {
   return ZOO_PERSISTENT;
 }
 
-// What a server has given the client of this session to prove itself with: 16 bytes of java.util.Random, seeded with
-// the session and a constant (generatePasswd() of ZooKeeperServer.java, and the documentation of java.util.Random).
+// The password by which the client of this session identifies itself: 16 bytes of java.util.Random, seeded with the
+// session and a constant (generatePasswd() of ZooKeeperServer.java, and the documentation of java.util.Random).
 clientid_t credentials_of(std::int64_t session) {
   constexpr std::uint64_t server_constant = 0xB3415C00;
   constexpr std::uint64_t multiplier = 0x5DEECE66D;
@@ -67,7 +67,7 @@ ZooKeeperRefusal::ZooKeeperRefusal(const std::string& what, int code)
     : std::runtime_error(what + ": " + zerror(code)), code_(code) {}
 
 struct ZooKeeperClient::Connection {
-  // id: of a session to go on with.
+  // id: of a session to continue.
   Connection(const std::string& addresses, std::chrono::milliseconds timeout, const clientid_t* id = nullptr) {
     handle = zookeeper_init2(addresses.c_str(), &Connection::on_event, static_cast<int>(timeout.count()), id, this,
                              ZOO_NO_LOG_CLIENTENV, &say_nothing);
@@ -76,7 +76,7 @@ struct ZooKeeperClient::Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection() {
-    (void)zookeeper_close(handle);  // where no server can be reached the session ends by itself
+    (void)zookeeper_close(handle);  // without a reachable server, the session ends by itself
   }
 
   static void on_event(zhandle_t* /*zh*/, int type, int state, const char* /*path*/, void* context) {
@@ -93,7 +93,7 @@ struct ZooKeeperClient::Connection {
     self.changed.notify_all();
   }
 
-  // Until the session stands, or cannot any more.
+  // Waits until there is a session, or there cannot be one any more.
   void await_session() {
     std::unique_lock lock(mutex);
     const bool settled = changed.wait_for(lock, rig::hang_guard, [this] {
@@ -234,7 +234,7 @@ void ZooKeeperClient::sync(const std::string& path) {
         },
         answered.get());
     if (started != ZOK) return started;
-    (void)answered.release();  // the completion's from now on
+    (void)answered.release();  // now owned by the completion
     return answer.get();
   });
   require_ok(code, "sync " + path);
@@ -244,7 +244,7 @@ void end_session_of(const std::string& addresses, const std::string& node) {
   ZooKeeperClient looking(addresses);
   const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
   const auto first = looking.get(node);
-  // Its own client may take the session back before it is closed; and who comes next may have a node of this name.
+  // Its own client may take the session back before it is closed, and a later client may have a node of this name.
   for (auto found = first; found && found->owner == first->owner; found = looking.get(node)) {
     const clientid_t id = credentials_of(found->owner);
     ZooKeeperClient::Connection taken(addresses, std::chrono::seconds(30), &id);

@@ -1,4 +1,4 @@
-// A plain session with ZooKeeper, blocking: what tests look at the tree with, and a locker in another language.
+// A plain, blocking session with ZooKeeper, by which tests inspect the tree, and simulate lockers in other languages.
 //
 //   ZooKeeperClient zk(server.address());
 //   zk.create("/a", "data");
@@ -16,7 +16,7 @@
 
 namespace dlock::test {
 
-// What the server refused, with its code.
+// A refusal of the server, with its code.
 class ZooKeeperRefusal : public std::runtime_error {
  public:
   ZooKeeperRefusal(const std::string& what, int code);
@@ -28,15 +28,15 @@ class ZooKeeperRefusal : public std::runtime_error {
 
 class ZooKeeperClient {
  public:
-  enum class Kind { persistent, container, ephemeral, sequential };  // sequential: ephemeral, too
+  enum class Kind { persistent, container, ephemeral, sequential };  // sequential is ephemeral, too
   enum class Access { everybody, creator };
   struct Node {
     std::string data;
     std::int64_t created;  // czxid
-    std::int64_t owner;    // the session of an ephemeral one, else 0
+    std::int64_t owner;    // the session of an ephemeral node, else 0
   };
 
-  // Waits until the session stands. Throws std::runtime_error if there is nobody, ZooKeeperRefusal for a wrong digest
+  // Waits for the session. Throws std::runtime_error if there is no server, ZooKeeperRefusal for a wrong digest
   // ("user:password").
   explicit ZooKeeperClient(std::string addresses, const std::string& digest = {},
                            std::chrono::milliseconds session_timeout = std::chrono::seconds(30));
@@ -45,23 +45,23 @@ class ZooKeeperClient {
   // Closes the session.
   ~ZooKeeperClient();
 
-  // The path, with the number of a sequential one. Throws ZooKeeperRefusal.
+  // Returns the path, with the number of a sequential node. Throws ZooKeeperRefusal.
   // NOLINTNEXTLINE(modernize-use-nodiscard): done for its effect
   std::string create(const std::string& path, const std::string& data = {}, Kind kind = Kind::persistent,
                      Access access = Access::everybody);
-  // With all nodes above it that are missing.
+  // Also creates the missing nodes above it.
   void create_all(const std::string& path);
-  // False: there is none. Throws ZooKeeperRefusal.
+  // False: there is no such node. Throws ZooKeeperRefusal.
   bool remove(const std::string& path);
-  // With all that is below it; others may be at work there.
+  // With everything below it; other clients may change it meanwhile.
   void remove_all(const std::string& path);
   // nullopt: no such node.
   [[nodiscard]] std::optional<Node> get(const std::string& path);
   // Sorted. nullopt: no such node.
   [[nodiscard]] std::optional<std::vector<std::string>> children(const std::string& path);
-  // From now on nobody may make or remove nodes directly below it.
+  // From now on no client may create or remove nodes directly below it.
   void forbid_changes(const std::string& path);
-  // What is asked after this is at least as new as what the leader has now.
+  // Later reads are at least as new as the leader's current data.
   void sync(const std::string& path = "/");
 
  private:
@@ -69,7 +69,7 @@ class ZooKeeperClient {
   struct Connection;
 
   void open();
-  // A call of the C client, repeated until it has reached a server and was answered.
+  // A call of the C client, repeated until a server has answered it.
   int repeat(const std::function<int()>& call);
 
   std::string addresses_;
@@ -78,8 +78,8 @@ class ZooKeeperClient {
   std::unique_ptr<Connection> connection_;
 };
 
-// Ends a session of anybody's at the server, whose client finds out as it would of an expiry. The node is an ephemeral
-// one of that session: once it is gone, so is the session.
+// Ends any client's session at the server; to that client it looks like an expiry. The node is an ephemeral one of that
+// session: once it is gone, so is the session.
 void end_session_of(const std::string& addresses, const std::string& node);
 
 }  // namespace dlock::test

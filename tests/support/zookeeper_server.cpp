@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* words = "srvr,mntr,ruok,cons,wchs,srst,dump,stat,conf,isro";
 
-// Where Debian puts it; what it needs besides is named in the archive itself.
+// Debian's path; the archive itself names what else it needs.
 constexpr const char* class_path = "/usr/share/java/zookeeper.jar";
 constexpr const char* standalone_class = "org.apache.zookeeper.server.ZooKeeperServerMain";
 constexpr const char* member_class = "org.apache.zookeeper.server.quorum.QuorumPeerMain";

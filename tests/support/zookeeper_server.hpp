@@ -1,4 +1,4 @@
-// ZooKeeper servers of a test's own: on free ports of 127.0.0.1, in scratch directories, gone with the object.
+// ZooKeeper servers for a test: on free ports of 127.0.0.1, in scratch directories, removed with the object.
 //
 //   ZooKeeperServer server;                              // standalone
 //   Client client = connect(server.url("session_timeout=2s"));
@@ -27,17 +27,17 @@ struct ZooKeeperConfig {
   std::chrono::milliseconds tick{100};
   std::chrono::milliseconds min_session{200};
   std::chrono::milliseconds max_session{120'000};
-  bool sync_to_disk = false;                 // what the server acknowledged survives the machine, not only the server
-  bool for_long = false;                     // started slowly, quick later: for measurements
-  std::vector<std::string> lines = {};       // more lines for the configuration file
+  bool sync_to_disk = false;            // acknowledged data survives a crash of the machine, not only of the server
+  bool for_long = false;                // slow to start, fast later: for measurements
+  std::vector<std::string> lines = {};  // additional lines for the configuration file
   std::vector<std::string> properties = {};  // of the Java system, "name=value"
 };
 
 class ZooKeeperServer final : public Server {
  public:
-  // A standalone one.
+  // A standalone server.
   explicit ZooKeeperServer(ZooKeeperConfig config = {});
-  // One of an ensemble; not started.
+  // A member of an ensemble; not started.
   ZooKeeperServer(ZooKeeperConfig config, Membership membership);
 
   // Parameters may come after "/chroot".
@@ -47,7 +47,7 @@ class ZooKeeperServer final : public Server {
   [[nodiscard]] bool leads() const { return mode() == "leader"; }
   // The answer to a four-letter word; empty if there is none.
   [[nodiscard]] std::string ask(const std::string& word) const { return answer_to(word, port()); }
-  // "standalone", "leader", "follower", "read-only"; empty while it serves nobody.
+  // "standalone", "leader", "follower", "read-only"; empty: it does not serve.
   [[nodiscard]] std::string mode() const;
   // A figure of mntr such as "zk_packets_received". Throws std::runtime_error if there is none of that name.
   [[nodiscard]] std::int64_t figure(const std::string& name) const;
@@ -61,7 +61,7 @@ class ZooKeeperServer final : public Server {
 
 class ZooKeeperEnsemble : public Ensemble<ZooKeeperServer> {
  public:
-  // Starts all and waits until they serve.
+  // Starts all members and waits until they serve.
   explicit ZooKeeperEnsemble(const ZooKeeperConfig& config = {.tick = std::chrono::milliseconds(200)},
                              std::size_t size = 3);
 };

@@ -121,7 +121,7 @@ void Attempts::take_look(std::size_t place, Attempt& attempt) {
   if ((attempt.lost || attempt.first_unheld || attempt.released) && !attempt.revived) attempt.revived = place;
 }
 
-// A release that failed may be tried again; what was not ours never becomes ours.
+// A failed release may be retried; after "not ours", it never becomes "ours".
 void Attempts::take_release(std::size_t place, Attempt& attempt) {
   require(attempt.releasing, place);
   if (!attempt.released) {
@@ -163,7 +163,7 @@ void Attempts::take_attempt(std::size_t place) {
       take_release(place, attempt);
       break;
     default:
-      break;  // writes are told by who served them
+      break;  // `served` events count the writes
   }
 }
 

@@ -1,4 +1,4 @@
-// A history, sorted out: what became of each acquire, when each process stood still, what was done to each lock.
+// A history, by subject: the course of each acquire, when each process was stopped, who accessed each resource.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace dlock::torture {
 
-// Places in the history; none where it did not happen.
+// The index of an event in the history; nullopt: it did not happen.
 using Place = std::optional<std::size_t>;
 
 struct Attempt {
@@ -29,18 +29,18 @@ struct Attempt {
   Place denied{};
   Place lost{};
   Place releasing{};
-  Place released{};                  // or failed to
-  Place last_held{};                 // the last look that found it held
-  Place first_unheld{};              // the first look that did not
-  Place revived{};                   // the first look that found it held though it had been lost or given back
-  std::vector<std::size_t> extra{};  // further grants, denials, losses and "ours", of which there must be none
+  Place released{};                  // or the release failed
+  Place last_held{};                 // the last check that found it held
+  Place first_unheld{};              // the first check that did not
+  Place revived{};                   // the first check that found it held after it was lost or released
+  std::vector<std::size_t> extra{};  // further grants, denials, losses and "ours", which must not exist
 };
 
 struct Process {
   struct Pause {
     TimePoint from;
-    TimePoint to;                     // TimePoint::max() while it lasts
-    std::chrono::nanoseconds before;  // the sum of those before
+    TimePoint to;                     // TimePoint::max(): until the end
+    std::chrono::nanoseconds before;  // the sum of the earlier ones
   };
   std::vector<Pause> pauses{};  // in the order of time; none overlaps another
   bool started = false;
@@ -49,7 +49,7 @@ struct Process {
   Place killed_at{};
   Place ended_at{};
 
-  // How long it stood still within an interval.
+  // How long it was stopped within an interval.
   [[nodiscard]] std::chrono::nanoseconds paused_within(TimePoint from, TimePoint to) const;
 
   void stop(TimePoint at);
@@ -59,12 +59,12 @@ struct Process {
   [[nodiscard]] std::chrono::nanoseconds paused_until(TimePoint time) const;
 };
 
-// Whether two acquires of one lock may hold it together, as far as they themselves go.
+// Whether their modes allow two acquires of a lock to hold it together.
 [[nodiscard]] inline bool together(const Attempt& one, const Attempt& other) {
   return one.mode == Mode::shared && other.mode == Mode::shared;
 }
 
-// Kinds of locks have their names to themselves.
+// Each kind of locks has its own names.
 struct LockId {
   LockKind lock_kind = LockKind::lock;
   std::string name{};
@@ -73,14 +73,14 @@ struct LockId {
 };
 
 struct LockHistory {
-  std::vector<std::size_t> attempts{};  // in the order in which they asked
+  std::vector<std::size_t> attempts{};  // in the order of their requests
   std::vector<std::size_t> grants{};    // attempts that were granted, in the order of the grants
   std::vector<std::size_t> served{};    // events
 };
 
 class Attempts {
  public:
-  // Throws std::invalid_argument for what no run can have written.
+  // Throws std::invalid_argument for a history that no run can have written.
   explicit Attempts(std::span<const Event> history);
 
   [[nodiscard]] std::span<const Event> history() const { return history_; }
@@ -88,27 +88,27 @@ class Attempts {
   [[nodiscard]] const std::vector<Attempt>& all() const { return attempts_; }
   [[nodiscard]] const Attempt& operator[](std::size_t index) const { return attempts_[index]; }
   [[nodiscard]] const std::map<LockId, LockHistory>& locks() const { return locks_; }
-  // One of which nothing is known for processes that nothing was done to.
+  // A process without events of its own is returned as an empty one.
   [[nodiscard]] const Process& process(int number) const;
   // When everything was healed.
   [[nodiscard]] std::optional<TimePoint> healed() const { return healed_; }
-  // "read-write lock a": what an acquire was of.
+  // "read-write lock a": the lock of an acquire.
   [[nodiscard]] std::string lock_of(const Attempt& attempt) const;
   // The time of the last event.
   [[nodiscard]] TimePoint end() const;
 
-  // Whether a granted acquire surely held the lock when the news of it came: it was found held later, which held()
-  // never is once it was not, or it was valid and its release found that it had been ours all the time. What expired or
-  // was lost meanwhile was perhaps never held.
+  // Whether a granted acquire surely held the lock when the grant arrived: a later check found it held, and held() is
+  // never true again after false; or it was valid then, and its release confirmed that it had been held throughout. If
+  // it expired or was lost meanwhile, it was perhaps never held.
   [[nodiscard]] bool surely_held(const Attempt& attempt) const;
-  // Whether the lease of a granted acquire had not expired when the news of it came.
+  // Whether the lease of a granted acquire was still valid when the grant arrived.
   [[nodiscard]] bool valid_when_granted(const Attempt& attempt) const;
-  // From when on the lock was free of the holder of a granted acquire: it had released it or tried to, the loss was
-  // signalled, it found the lock not held, or its process had ended. TimePoint::max() where nothing is known.
+  // From when on the holder of a granted acquire did not use the lock: it had released it or tried to, the loss was
+  // signalled, it found the lock not held, or its process had ended. TimePoint::max(): unknown.
   [[nodiscard]] TimePoint freed(const Attempt& attempt) const;
-  // When it got the lock, ended without it, or its process was no more; TimePoint::max() where it did not end.
+  // When it got the lock, ended without it, or its process ended; TimePoint::max(): it did not end.
   [[nodiscard]] TimePoint ended(const Attempt& attempt) const;
-  // Up to when it waited for the lock: as above, but no longer than its deadline, nor than it was cancelled.
+  // Until when it waited for the lock: as above, but at most until its deadline or its cancellation.
   [[nodiscard]] TimePoint waited_until(const Attempt& attempt) const;
 
  private:

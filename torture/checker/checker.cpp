@@ -12,7 +12,7 @@
 namespace dlock::torture {
 namespace {
 
-// So many lines about what was done to the processes meanwhile; an excerpt is to explain.
+// The most lines about faults of the processes in an excerpt, which has to remain readable.
 constexpr std::size_t max_circumstances = 20;
 
 bool concerns(const Event& event, const std::set<int>& processes) {

@@ -4,9 +4,9 @@
 //   const Verdict verdict = check(history, {});
 //   for (const Violation& v : verdict.violations) std::cerr << excerpt(history, v);
 //
-// Tokens are unique and grow, so they say in which order the locks were granted; nothing has to be searched for, and a
-// history of n events is decided in O(n log n). The lock whose service lost what it had acknowledged breaks some of
-// these promises; each backend's document says which.
+// Tokens are unique and grow, so they order the grants: no search is needed, and a history of n events is checked in
+// O(n log n). If a service loses acknowledged data, its locks break some of these promises; each backend's document
+// says which.
 #pragma once
 
 #include <array>
@@ -27,29 +27,29 @@ namespace dlock::torture {
 enum class Rule : std::uint8_t {
   exclusion,       // no two acquires of a lock were held() at one instant
   unique_tokens,   // no token was granted twice
-  growing_tokens,  // who was granted the lock later has the greater token
-  fencing,         // the resource took no older token after a newer one, and refused no newest one
-  honest_release,  // a release said "ours" once, only if it was not lost, and no other had been granted the lock
-  timely_loss,     // who found the lock not held was told of the loss at once, and never found it held again
-  deadlines,       // each acquire ended once, by its deadline or when it was cancelled; each release ended
-  progress,        // once nothing is broken any more, no lock with a waiter stays free
-  hand_over,       // in sound times a lock that gets free goes to a waiter at once
+  growing_tokens,  // the later grant has the greater token
+  fencing,         // the resource accepted no older token after a newer one, and refused no newest one
+  honest_release,  // a release returned "ours" once, only if the lock was not lost, and not yet granted to others
+  timely_loss,     // after held() was false, the loss was signalled at once, and held() never became true again
+  deadlines,       // each acquire ended once, by its deadline or its cancellation; each release ended
+  progress,        // once all faults are over, no lock with a waiter stays free
+  hand_over,       // in sound times, a released lock is granted to a waiter at once
   no_crash,        // no process ended that was not killed
-  no_residue,      // nothing is left in the service when all have quit
+  no_residue,      // nothing is left in the service after all workers have ended
 };
 inline constexpr std::array all_rules{Rule::exclusion,      Rule::unique_tokens, Rule::growing_tokens, Rule::fencing,
                                       Rule::honest_release, Rule::timely_loss,   Rule::deadlines,      Rule::progress,
                                       Rule::hand_over,      Rule::no_crash,      Rule::no_residue};
 [[nodiscard]] std::string_view name_of(Rule rule) noexcept;
 
-// What a service is known not to promise: some faults take locks from their holders, which learn of it later. A holder
-// that overlaps with the next one because of that breaks no rule, for a bounded time.
+// A promise that a service is known not to keep: some faults take locks from their holders, which learn of it later. If
+// a holder therefore overlaps with the next one for a bounded time, that breaks no rule.
 struct Hole {
-  std::set<Rule> rules{};             // some of exclusion, growing tokens and honest release; empty: no hole
-  std::set<std::string> strikes{};    // faults that take locks away while they are struck
-  std::set<std::string> faults{};     // and those that may do so for as long as they last
-  std::chrono::nanoseconds belief{};  // how long a holder may believe in a lock that was taken away: a lease, or more
-  // Its holder is told at once unless its process is stopped, no later than a loss may be signalled.
+  std::set<Rule> rules{};             // of exclusion, growing tokens and honest release; empty: no hole
+  std::set<std::string> strikes{};    // faults that take locks away at the moment they begin
+  std::set<std::string> faults{};     // faults that may do so for as long as they last
+  std::chrono::nanoseconds belief{};  // how long held() may be true for a lock that was taken away: a lease, or more
+  // Unless its process is stopped, the holder learns of it within `loss_slack`.
   bool told_at_once = false;
 };
 
@@ -57,11 +57,11 @@ struct Rules {
   std::chrono::nanoseconds slack = std::chrono::seconds(2);              // how late an acquire may end
   std::chrono::nanoseconds release = std::chrono::seconds(5);            // how long a release may take
   std::chrono::nanoseconds loss_slack = std::chrono::milliseconds(500);  // how late a loss may be signalled
-  // How long after everything was healed a lock may be free in spite of waiters: the longest lease or session, and the
-  // time to notice and to connect again.
+  // How long after all faults are over a lock may be free in spite of waiters: the longest lease or session, and the
+  // time to notice and to reconnect.
   std::chrono::nanoseconds recovery = std::chrono::seconds(15);
-  // How long after everything was healed times are sound, and how long a hand-over may take then. It is much less than
-  // the time after which a waiter looks again without having been told.
+  // When times are sound again after all faults are over, and how long a hand-over may take then: much less than the
+  // time after which a waiter checks without a wake-up.
   std::chrono::nanoseconds settled = std::chrono::seconds(20);
   std::chrono::nanoseconds hand_over = std::chrono::seconds(1);
   std::set<Rule> without{};  // promises that this service is known not to keep under these faults
@@ -71,19 +71,19 @@ struct Rules {
 struct Violation {
   Rule rule;
   std::string what;
-  std::vector<std::size_t> events;  // that show it, by their places in the history, in the order of time
+  std::vector<std::size_t> events;  // the evidence: indexes in the history, in the order of time
 };
 
-// What happened; a run in which little did shows little.
+// What happened; a run with few events proves little.
 struct Counts {
   std::size_t acquires = 0;
   std::size_t grants = 0;
-  std::size_t takeovers = 0;                    // grants of a lock whose holder before had not released it
+  std::size_t takeovers = 0;                    // grants of a lock that its last holder had not released
   std::size_t losses = 0;                       // signalled
   std::size_t stale_writes = 0;                 // refused by the resource
-  std::size_t writes = 0;                       // taken
+  std::size_t writes = 0;                       // accepted by the resource
   std::size_t hand_overs = 0;                   // grants to a process that was waiting when the lock was released
-  std::map<std::string, std::size_t> denied{};  // by what was said
+  std::map<std::string, std::size_t> denied{};  // by the reason
   std::map<std::string, std::size_t> faults{};  // by kind
   std::chrono::nanoseconds longest_wait{};      // of a granted acquire
   // The longest time that a lock with a waiter was free, in all, and since everything was healed.

@@ -27,11 +27,11 @@ void count_events(const Attempts& attempts, Counts& counts) {
   }
 }
 
-// A grant that has no place beside those that have not begun to give the lock back takes it over from the first of
-// them, or from all of them, if it has to be alone.
+// A grant takes the lock over from those that have not begun to release it: if there is no room for both, from the
+// first of them; from all of them, if it must be alone.
 void count_turns(const Attempts& attempts, const LockHistory& lock, Counts& counts) {
   std::vector<std::size_t> holders;
-  std::size_t last_release = 0;  // the place of the last one before the grant
+  std::size_t last_release = 0;  // the index of the last one before the grant
   for (const std::size_t index : lock.grants) {
     const Attempt& next = attempts[index];
     std::erase_if(holders, [&](std::size_t holder) {

@@ -1,4 +1,4 @@
-// What the rules find, and the rules themselves: each looks through a history once.
+// The rules, each of which examines a history once, and their findings.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace dlock::torture {
 
-// Keeps the first few of each rule, and counts the others.
+// Keeps the first few violations of each rule, and counts the others.
 class Findings {
  public:
   explicit Findings(const Rules& rules) : rules_(rules) {}
@@ -31,17 +31,17 @@ class Findings {
 struct Stall {
   TimePoint from;
   TimePoint to{};
-  std::size_t waiter;                 // of the attempts that waited at its end, the one that had asked first
+  std::size_t waiter;                 // of those that waited at its end, the one that requested first
   std::optional<std::size_t> last{};  // the attempt that held the lock before, if any did
-  // When the last one held it no longer that did not give it back, and that the service may still keep it for.
+  // When the last holder stopped that did not release, and for which the service may still keep the lock.
   std::optional<TimePoint> doubt{};
-  std::optional<std::size_t> overtaker{};  // a reader who held it meanwhile though the waiter wants to write
+  std::optional<std::size_t> overtaker{};  // a reader that held it meanwhile, although the waiter is a writer
 };
 // In the order of time. A read-write lock is free for readers while others read and no writer waits, a semaphore while
 // permits are left.
 [[nodiscard]] std::vector<Stall> stalls(const Attempts& attempts, LockKind lock_kind, const LockHistory& lock);
-// The times in which a read-write lock was held only by readers who came later than a waiting writer: later by
-// more than `grace` than it, than any writer before it, and than the time at which times are sound.
+// The times in which a read-write lock was held only by readers that came later than a waiting writer: more than
+// `grace` later than it, than any writer before it, and than the begin of sound times.
 [[nodiscard]] std::vector<Stall> overtakings(const Attempts& attempts, const LockHistory& lock, TimePoint sound,
                                              std::chrono::nanoseconds grace);
 

@@ -11,7 +11,7 @@ namespace dlock::torture {
 HoleTimes::HoleTimes(const Attempts& attempts, const Rules& rules) : attempts_(attempts), rules_(rules) {
   const Hole& hole = rules.hole;
   if (hole.rules.empty()) return;
-  std::map<std::pair<std::string, std::string>, std::size_t> open;  // intervals that end when this fault is healed
+  std::map<std::pair<std::string, std::string>, std::size_t> open;  // intervals that last until this fault is healed
   for (const Event& event : attempts.history()) {
     if (event.kind == Kind::healed) {
       const auto begun = open.extract({event.word, event.lock});
@@ -39,7 +39,7 @@ bool HoleTimes::excuses(Rule rule, const Attempt& holder, TimePoint entered, Tim
   });
 }
 
-// The lock was taken no later than this.
+// taken: the latest time at which the lock was taken away.
 bool HoleTimes::may_believe(const Attempt& holder, TimePoint taken, TimePoint believed) const {
   if (believed - taken > rules_.hole.belief) return false;
   if (!rules_.hole.told_at_once) return true;

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Services count in milliseconds, and not all round up.
+// Services count in milliseconds, and some round down.
 constexpr nanoseconds max_rounding = std::chrono::milliseconds(10);
 
 std::string who(const Attempt& attempt) {
@@ -37,7 +37,7 @@ void check_ends_once(const Attempts& attempts, const Attempt& attempt, Findings&
   }
 }
 
-// What the caller was told came to pass.
+// The reason of a denial must be true.
 void check_reason(const Attempts& attempts, const Attempt& attempt, Findings& findings) {
   if (!attempt.denied) return;
   const Event& denied = attempts.event(*attempt.denied);
@@ -56,7 +56,7 @@ void check_deadline(const Attempts& attempts, const Attempt& attempt, const Rule
   if (attempt.cancelled) deadline = std::min(deadline, attempts.event(*attempt.cancelled).at);
   const TimePoint end = std::min(attempts.ended(attempt), attempts.end());
   if (end <= deadline) return;
-  // Not only after the deadline: the process may have stood still between noting that it asks and asking.
+  // Even before the deadline: the process may have been stopped between the noted time and the request.
   const nanoseconds late = end - deadline - attempts.process(attempt.process).paused_within(asked.at, end);
   if (late <= rules.slack) return;
   std::vector<std::size_t> events{attempt.asked};
@@ -83,7 +83,7 @@ void check_release_ends(const Attempts& attempts, const Attempt& attempt, const 
                std::move(events));
 }
 
-// Once times are sound, and whatever was not released has surely expired: it is unknown for how long the service
+// Applies once times are sound, and whatever was not released has surely expired: it is unknown how long the service
 // keeps that.
 void check_stall(const Attempts& attempts, const Stall& stall, const Rules& rules, Findings& findings) {
   const TimePoint healed = *attempts.healed();

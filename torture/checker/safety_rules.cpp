@@ -15,7 +15,7 @@
 namespace dlock::torture {
 namespace {
 
-// The place up to which a grant was surely believed in: held() never comes back once it was false.
+// The last event at which a grant was surely believed to be held: held() is never true again after false.
 std::size_t last_belief(const Attempt& attempt) {
   return std::max(*attempt.granted, attempt.last_held.value_or(*attempt.granted));
 }
@@ -24,7 +24,7 @@ FencingToken token_of(const Attempts& attempts, const Attempt& attempt) {
   return attempts.event(*attempt.granted).token;
 }
 
-// The grants so far, by the place up to which they were believed in, the last one first.
+// The grants so far, by the last event at which they were believed to be held, the latest first.
 using Believers = std::map<std::size_t, std::size_t, std::greater<>>;
 
 void report_crowd(const Attempts& attempts, const Attempt& next, const std::vector<std::size_t>& crowd,
@@ -50,17 +50,17 @@ void report_crowd(const Attempts& attempts, const Attempt& next, const std::vect
   findings.add(Rule::exclusion, std::move(what), std::move(events));
 }
 
-// So many others as have no place beside it are a violation, except those that are excused; so is another number of
-// places.
+// It is a violation if so many others held the lock that there was no room for this grant, except those that are
+// excused; so is a different number of permits.
 void check_entry(const Attempts& attempts, const Attempt& next, const Believers& believers, const HoleTimes& hole,
                  Findings& findings) {
   const TimePoint entered = attempts.event(*next.granted).at;
-  std::vector<std::size_t> crowd;  // of those that are not excused, those that were believed in the longest
+  std::vector<std::size_t> crowd;  // the last believers that are not excused
   std::size_t excused = 0;
   for (const auto& [believed, believer] : believers) {
     const Attempt& other = attempts[believer];
     if (together(other, next)) continue;
-    // The news of this grant may be what came late.
+    // This grant may have arrived late.
     if (hole.excuses(Rule::exclusion, other, entered, attempts.event(believed).at) ||
         hole.excuses(Rule::exclusion, next, attempts.event(*other.granted).at, attempts.event(last_belief(next)).at)) {
       ++excused;
@@ -87,7 +87,7 @@ void check_exclusion_of(const Attempts& attempts, const LockHistory& lock, const
   }
 }
 
-// The grants with the greatest token so far, of those that were to be alone, and of all.
+// The grants with the greatest token so far: of exclusive ones, and of all.
 class Newest {
  public:
   explicit Newest(const Attempts& attempts) : attempts_(attempts) {}
@@ -123,9 +123,9 @@ void check_growth(const Attempts& attempts, const Attempt& attempt, const Attemp
                {*greatest.granted, *attempt.granted});
 }
 
-// A grant that is held when the news of it comes has been held since the service gave it. So a grant of which the news
-// came earlier was given earlier, though it had expired by then; unless both may hold the lock together, as readers
-// may. A permit's token tells it from the others, and no more.
+// A grant that is held when it arrives has been held since the service made it. So a grant that arrived earlier was
+// made earlier, even if it had expired by then; except for grants that may hold the lock together, such as readers. The
+// tokens of permits are unique, but do not order them.
 void check_tokens_of(const Attempts& attempts, LockKind lock_kind, const LockHistory& lock, const HoleTimes& hole,
                      Findings& findings) {
   std::map<FencingToken, std::size_t> seen;
@@ -150,10 +150,10 @@ void check_tokens_of(const Attempts& attempts, LockKind lock_kind, const LockHis
   }
 }
 
-// A write needs a token no smaller than any that was taken, a read one no smaller than that of any write.
+// A write needs at least the greatest token accepted so far, a read at least that of all writes.
 void check_fencing_of(const Attempts& attempts, const LockHistory& lock, Findings& findings) {
-  std::optional<std::size_t> newest;        // of what was taken
-  std::optional<std::size_t> newest_write;  // of the writes that were
+  std::optional<std::size_t> newest;        // of all accepted
+  std::optional<std::size_t> newest_write;  // of the accepted writes
   const auto raise = [&](std::optional<std::size_t>& greatest, std::size_t place) {
     if (!greatest || attempts.event(place).token > attempts.event(*greatest).token) greatest = place;
   };
@@ -181,11 +181,11 @@ void check_fencing_of(const Attempts& attempts, const LockHistory& lock, Finding
   }
 }
 
-// For each grant of a lock the first one after it that has a greater token, and may not hold the lock together with it;
-// their number where there is none.
+// For each grant, the first later one with a greater token that may not hold the lock together with it; the number of
+// grants if there is none.
 std::vector<std::size_t> next_newer(const Attempts& attempts, const LockHistory& lock) {
   std::vector<std::size_t> next(lock.grants.size(), lock.grants.size());
-  using Open = std::multimap<FencingToken, std::size_t>;  // those that have found none so far
+  using Open = std::multimap<FencingToken, std::size_t>;  // without one so far
   Open readers;
   Open others;
   for (std::size_t i = 0; i < lock.grants.size(); ++i) {
@@ -209,7 +209,7 @@ void check_releases_of(const Attempts& attempts, const LockHistory& lock, const 
   for (std::size_t i = 0; i < lock.grants.size(); ++i) {
     const Attempt& attempt = attempts[lock.grants[i]];
     const FencingToken token = token_of(attempts, attempt);
-    // The news of this grant came late. Tokens that fall though it did not are a matter of another rule.
+    // This grant arrived late. If tokens fall for other reasons, a different rule reports that.
     const auto greatest = newest.against(attempt);
     const bool stale =
         greatest && token < token_of(attempts, attempts[*greatest]) && !attempts.valid_when_granted(attempt);
@@ -229,8 +229,8 @@ void check_releases_of(const Attempts& attempts, const LockHistory& lock, const 
   }
 }
 
-// The tokens of permits do not say who came later. But whose permit others surely held all of when it was about to give
-// it back, had none.
+// The tokens of permits do not order them. But if others surely held all permits when a holder was about to release, it
+// had none.
 void check_permits_of(const Attempts& attempts, const LockHistory& semaphore, const HoleTimes& hole,
                       Findings& findings) {
   enum class What { gives_back, believes_no_more, enters };
@@ -270,7 +270,7 @@ void check_permits_of(const Attempts& attempts, const LockHistory& semaphore, co
   }
 }
 
-// A lease is released or lost, for good: what was lost is not ours, what was ours is not ours again.
+// A lease ends once, by a release or a loss: after a loss, or a second time, a release must not return "ours".
 void check_release_of(const Attempts& attempts, const Attempt& attempt, Findings& findings) {
   if (!attempt.released) return;
   if (attempts.event(*attempt.released).yes && attempt.lost) {
@@ -288,7 +288,7 @@ void check_release_of(const Attempts& attempts, const Attempt& attempt, Findings
 
 void check_loss_of(const Attempts& attempts, const Attempt& attempt, const Rules& rules, Findings& findings) {
   if (!attempt.first_unheld) return;
-  // Not held because it is given back; and what is given back is not lost any more.
+  // After its own release, a lock is not held, and cannot be lost.
   if (attempt.releasing && *attempt.releasing < *attempt.first_unheld) return;
   const auto time_of = [&](const Place& place) { return place ? attempts.event(*place).at : TimePoint::max(); };
   const TimePoint looked = time_of(attempt.first_unheld);
@@ -304,7 +304,7 @@ void check_loss_of(const Attempts& attempts, const Attempt& attempt, const Rules
                std::move(events));
 }
 
-// What is lost stays lost, and is said once.
+// A loss is final, and signalled once.
 void check_end_of(const Attempts& attempts, const Attempt& attempt, Findings& findings) {
   if (attempt.revived) {
     std::vector<std::size_t> events{*attempt.granted, *attempt.revived};

@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// When holders and waiters came and went.
+// A holder or a waiter begins or ends.
 struct Change {
   TimePoint at;
   int holders;
@@ -21,8 +21,8 @@ struct Change {
   std::size_t attempt;
 };
 
-// A lock that another process surely holds is free of those who were granted it before and may not hold it together
-// with that one, though they have not noticed. Of permits nothing is known.
+// If another process surely holds a lock, earlier grants that may not hold it together with that one have ended, even
+// if their holders have not noticed. Nothing is known about permits.
 std::vector<TimePoint> superseded(const Attempts& attempts, LockKind lock_kind, const LockHistory& lock) {
   std::vector<TimePoint> times(lock.grants.size(), TimePoint::max());
   if (lock_kind == LockKind::semaphore) return times;
@@ -56,14 +56,14 @@ std::vector<Change> changes(const Attempts& attempts, LockKind lock_kind, const 
     all.push_back({.at = granted, .holders = 1, .waiters = 0, .attempt = lock.grants[i]});
     if (freed != TimePoint::max()) all.push_back({.at = freed, .holders = -1, .waiters = 0, .attempt = lock.grants[i]});
   }
-  // Grants come before releases: at one instant, a lock that is handed over is not free in between.
+  // Grants come before releases: a lock that is handed over at one instant is not free in between.
   std::stable_sort(all.begin(), all.end(), [](const Change& a, const Change& b) {
     return std::tuple(a.at, -a.holders) < std::tuple(b.at, -b.holders);
   });
   return all;
 }
 
-// The holders of a lock and its waiters at one instant.
+// The holders and waiters of a lock at one instant.
 class Standing {
  public:
   Standing(const Attempts& attempts, LockKind lock_kind) : attempts_(attempts), lock_kind_(lock_kind) {}
@@ -83,19 +83,19 @@ class Standing {
     if (holders_.empty() && readers_.empty()) return !waiting_.empty() || !waiting_readers_.empty();
     return holders_.empty() && waiting_.empty() && !waiting_readers_.empty();
   }
-  // Of those that wait, the one that had asked first.
+  // The waiter that requested first.
   [[nodiscard]] std::size_t first_waiter() const {
     if (waiting_.empty()) return *waiting_readers_.begin();
     return waiting_readers_.empty() ? *waiting_.begin() : std::min(*waiting_.begin(), *waiting_readers_.begin());
   }
-  // Of those that wait to write; nullopt while one writes.
+  // The first waiting writer; nullopt while a writer holds the lock.
   [[nodiscard]] std::optional<std::size_t> first_to_write() const {
     return holders_.empty() && !waiting_.empty() ? std::optional(*waiting_.begin()) : std::nullopt;
   }
-  // Those who read, in the order in which they asked.
+  // The readers that hold the lock, in the order of their requests.
   [[nodiscard]] const std::set<std::size_t>& readers() const { return readers_; }
 
-  // Completes what is known of a time that ends now.
+  // Completes a stall that ends now.
   [[nodiscard]] Stall stall(TimePoint from, TimePoint to, std::size_t waiter) const {
     return {.from = from, .to = to, .waiter = waiter, .last = last_, .doubt = std::max(doubts_[0], doubts_[1])};
   }
@@ -126,14 +126,14 @@ class Standing {
 
   const Attempts& attempts_;
   const LockKind lock_kind_;
-  // Acquires, by their numbers: in the order in which they asked. Readers are apart.
+  // Acquires, by their indexes: in the order of their requests. Readers are separate.
   std::set<std::size_t> holders_;
   std::set<std::size_t> readers_;
   std::set<std::size_t> waiting_;
   std::set<std::size_t> waiting_readers_;
   std::optional<std::size_t> last_;
-  // When the last one, by its mode, stopped holding the lock of whom it is unknown until when the service keeps it. A
-  // holder since then that could not be beside it shows that it is not kept.
+  // When the last holder stopped, by its mode, for which the service may still keep the lock. A later holder that could
+  // not hold it together with that one proves that the service does not.
   std::array<std::optional<TimePoint>, 2> doubts_{};
 };
 
@@ -161,7 +161,7 @@ std::vector<Stall> stalls(const Attempts& attempts, LockKind lock_kind, const Lo
 std::vector<Stall> overtakings(const Attempts& attempts, const LockHistory& lock, TimePoint sound, nanoseconds grace) {
   std::vector<Stall> found;
   std::optional<Stall> open;
-  TimePoint turn = sound;  // since when writers wait for readers only: the last one has left, or gave up
+  TimePoint turn = sound;  // since the last writer released or gave up: from then on, writers wait for readers only
   Standing standing(attempts, LockKind::read_write);
   const auto close = [&](TimePoint at) {
     if (open && open->overtaker) {
@@ -180,7 +180,7 @@ std::vector<Stall> overtakings(const Attempts& attempts, const LockHistory& lock
     const auto first = standing.first_to_write();
     if (open && open->waiter != first) close(change.at);
     if (!first) continue;
-    // Readers who asked before that may have been in line before the writer.
+    // Readers that requested before this limit may have been in line before the writer.
     const TimePoint limit = std::max(turn, attempts.event(attempts[*first].asked).at) + grace;
     const auto& readers = standing.readers();
     if (!readers.empty() && attempts.event(attempts[*readers.begin()].asked).at < limit) {

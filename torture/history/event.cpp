@@ -14,8 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The name of a kind of event in a history, and its text for people. An event that answers a question has a text
-// for no, too.
+// The name of a kind of event in a history, and its text for people; a second text for events with `yes` or no.
 struct Wording {
   Kind kind;
   std::string_view name;
@@ -72,12 +71,12 @@ bool has_limit(Kind kind) {
   return kind == Kind::asked || kind == Kind::granted;
 }
 
-// Whether "until" is there only where it is known.
+// Whether "until" may be missing.
 bool may_have_end(Kind kind) {
   return kind == Kind::struck;
 }
 
-// Nothing that is written wrongly may pass for something that is not there: a misspelt "until" would be no deadline.
+// Misspelt members are errors, not missing ones: a misspelt "until" would mean no deadline.
 constexpr std::array<std::string_view, 13> members{"time",    "process", "event", "acquire", "lock",    "kind", "mode",
                                                    "permits", "token",   "until", "yes",     "subject", "word"};
 
@@ -90,7 +89,7 @@ void check_members(const Json& line) {
   }
 }
 
-// Json::get() cuts off what does not fit.
+// Json::get() would truncate a number that does not fit.
 template <class Number>
 Number number(const Json& line, const char* name) {
   const Json& value = line.at(name);
@@ -110,7 +109,7 @@ TimePoint time(const Json& line, const char* name) {
   return TimePoint(std::chrono::nanoseconds(number<std::int64_t>(line, name)));
 }
 
-// Which lock, and how it is asked for. Histories from before there were kinds say nothing of it: they are of locks.
+// The lock, and the kind and mode of the request. Histories from before there were kinds are of plain locks.
 void take_lock(const Json& line, Event& event) {
   event.lock = line.value("lock", std::string());
   if (line.contains("kind")) {

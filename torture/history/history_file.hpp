@@ -4,7 +4,7 @@
 //   history.note({.at = LeaseClock::now(), .kind = Kind::asked, ...});
 //   std::vector<Event> events = read_histories(directory);
 //
-// A line is one write(2) to a file that is appended to, so what a process noted is there when it is killed right after.
+// Each line is one write(2) in append mode, so an event is kept even if its process is killed right after.
 #pragma once
 
 #include <cstddef>
@@ -25,14 +25,14 @@ class HistoryFile {
   // Appends to what is there. Throws std::system_error.
   explicit HistoryFile(const std::filesystem::path& file);
 
-  // Any thread. Throws std::system_error when the line could not be written: a history with a gap proves nothing.
+  // Any thread. Throws std::system_error if the line could not be written: an incomplete history proves nothing.
   void note(const Event& event);
 
  private:
   util::UniqueFd fd_;
 };
 
-// Drops the last line if it was torn; throws std::runtime_error, naming file and line, for any other that is no event.
+// Drops an incomplete last line; for any other that is no event, throws std::runtime_error with file and line.
 [[nodiscard]] std::vector<Event> read_history(const std::filesystem::path& file);
 
 // All *.jsonl of a directory, in the order of time. Throws if there is none.

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t most_of_output = 2000;  // of a worker that has crashed
 constexpr auto last_words = std::chrono::seconds(1);
 
-// In which functions of the kernel its threads wait, such as " futex_wait_queue"; empty where the kernel does not say.
+// The functions of the kernel in which its threads wait, such as " futex_wait_queue"; empty: unknown.
 std::string waits_of(pid_t pid) {
   std::string waits;
   std::error_code gone;
@@ -77,7 +77,7 @@ void Crew::stop(std::size_t index) {
 
 void Crew::resume(std::size_t index) {
   Member& member = members_[index];
-  if (!member.stopped) return;  // it was killed meanwhile, and another is there
+  if (!member.stopped) return;  // it was killed meanwhile, and has a successor
   member.stopped = false;
   member.process->thaw();
   note(Kind::resumed, member);
@@ -85,10 +85,10 @@ void Crew::resume(std::size_t index) {
 
 void Crew::kill(std::size_t index) {
   Member& member = members_[index];
-  // It does nothing any more from here on, however long a busy machine takes to bury it.
+  // From here on it does nothing, however long a busy machine takes to end it.
   if (!member.stopped) stop(index);
   member.process->signal(SIGKILL);
-  (void)bury(member);  // it is dead before that is noted
+  (void)bury(member);  // it has ended before that is noted
   note(Kind::killed, member);
   start(index);
 }

@@ -13,9 +13,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How often the crew is looked after.
+// The interval at which the crew is checked.
 constexpr auto glance = 50ms;
-// Locks change hands when processes are stopped or killed; whatever else is broken, that is where it matters.
+// Locks change hands when processes are stopped or killed, so most other faults are combined with those.
 constexpr unsigned percent_of_pairs = 80;
 
 }  // namespace
@@ -35,7 +35,7 @@ bool Nemesis::wait(std::chrono::nanoseconds length, const std::stop_token& stop)
   }
 }
 
-// Those that were struck least often for their weight come first, and equals in an order of the seed's: so each is
+// The faults that were struck least often for their weight come first, ties in an order from the seed: so each is
 // struck once before any is struck again.
 std::vector<const Fault*> Nemesis::in_turn(bool of_process) {
   std::vector<const Fault*> faults;
@@ -80,7 +80,7 @@ std::chrono::nanoseconds Nemesis::how_long(Linger linger) {
 
 void Nemesis::one_or_two(const std::stop_token& stop) {
   Strike first;
-  for (const Fault* const fault : in_turn(false)) {  // what finds nothing to break does not hold up the others
+  for (const Fault* const fault : in_turn(false)) {  // a fault without a victim does not delay the others
     first = strike(*fault);
     if (first.heal || stop.stop_requested()) break;
   }
@@ -89,7 +89,7 @@ void Nemesis::one_or_two(const std::stop_token& stop) {
   const auto others = in_turn(true);
   if (!others.empty() && dice_.chance(percent_of_pairs)) {
     (void)wait(dice_.between(0ms, lease_ / 10), stop);
-    second = strike(*others.front());  // a single try: while it looks for a victim, the first is not mended
+    second = strike(*others.front());  // one try only: while it waits for a victim, the first fault lasts
   }
   auto first_left = how_long(first.fault->linger);
   auto second_left = second.heal ? how_long(second.fault->linger) : 0ms;

@@ -1,4 +1,4 @@
-// Breaks things, one after the other and two at once, in an order that is a seed's.
+// Injects faults, one after the other and two at once, in an order from a seed.
 #pragma once
 
 #include <chrono>
@@ -17,46 +17,46 @@
 
 namespace dlock::torture {
 
-// Mends what was broken.
+// Ends a fault.
 using Heal = std::function<void()>;
 
-// For how long something stays broken.
+// How long a fault lasts.
 enum class Linger {
-  briefly,       // it is the break that counts
-  within_lease,  // up to about a lease
-  beyond_lease,  // longer than a lease, so that another process has the lock by then
+  briefly,       // only its begin matters
+  within_lease,  // up to about one lease
+  beyond_lease,  // longer than a lease, so that a different process gets the lock
 };
 
-// When a fault makes a known hole of the service matter: locks are taken from holders that do not know of it yet.
+// When a fault opens a known hole of the service: locks are taken from holders that have not learned of it.
 enum class Opens {
   nothing,
-  when_struck,     // as long as it takes to break it
-  while_it_lasts,  // at any time until it is mended
+  when_struck,     // while it begins
+  while_it_lasts,  // until it is healed
 };
 
 struct Fault {
   std::string kind;
-  // What it breaks, where that is one thing for all: such faults do not meet, as one would mend what another broke.
-  // Empty for a fault of one process, of which each meets any other.
+  // What it affects, if that is one thing for all: such faults are never combined, as healing one could heal the other.
+  // Empty: a fault of one process, which may be combined with any other.
   std::string group;
-  // Breaks something; empty where there is nothing to break at the moment.
+  // Injects the fault; returns nullptr if there is no victim now.
   std::function<Heal()> strike;
   Linger linger = Linger::within_lease;
   std::size_t weight = 1;  // how often it is struck, compared with others
   Opens opens = Opens::nothing;
 };
 
-// One thread, the crew's.
+// Use it on the crew's thread.
 class Nemesis {
  public:
   Nemesis(std::vector<Fault> faults, std::chrono::nanoseconds lease, std::uint64_t seed, Crew& crew,
           HistoryFile& notes);
 
-  // Until the time has passed and everything that was broken is mended. False: a stop was requested.
+  // Returns once the time has passed and all faults are healed. False: a stop was requested.
   bool rage(std::chrono::nanoseconds length, const std::stop_token& stop);
-  // Breaks nothing for so long, but replaces workers that have ended. False: a stop was requested.
+  // Injects nothing for so long, but replaces workers that have ended. False: a stop was requested.
   bool wait(std::chrono::nanoseconds length, const std::stop_token& stop);
-  // How often each kind of fault was struck; all kinds are there.
+  // How often each kind of fault was struck; has all kinds.
   [[nodiscard]] const std::map<std::string, std::size_t>& struck() const noexcept { return struck_; }
 
  private:

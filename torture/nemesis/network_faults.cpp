@@ -14,7 +14,7 @@ using rig::Direction;
 using rig::TcpProxy;
 using rig::Traffic;
 
-// Requests and answers are some ten to some hundred bytes long; a cut falls into one of the next few.
+// Requests and answers have some ten to some hundred bytes; a cut is in one of the next few.
 constexpr std::uint64_t cut_within = 300;
 constexpr auto most_delay = 300ms;
 constexpr std::size_t drip = 8;  // bytes
@@ -37,7 +37,7 @@ struct Trouble {
   const char* kind;
   Linger linger;
   void (*strike)(Network&, TcpProxy&);
-  Opens opens = Opens::nothing;  // it ends connections, also at the server's side
+  Opens opens = Opens::nothing;  // nothing: it ends connections at the server's side, too
 };
 
 constexpr std::array troubles{
@@ -56,7 +56,7 @@ constexpr std::array troubles{
             [](Network&, TcpProxy& p) { p.set(Direction::to_server, {.mode = Traffic::Mode::hold}); }},
     Trouble{"answers held up", Linger::within_lease,
             [](Network&, TcpProxy& p) { p.set(Direction::to_client, {.mode = Traffic::Mode::hold}); }},
-    // The connection and what depends on it survive; a request that gives up meanwhile has an unknown outcome.
+    // The connection and its locks survive; a request that times out meanwhile has an unknown outcome.
     Trouble{"answers held up for a moment", Linger::briefly,
             [](Network&, TcpProxy& p) { p.set(Direction::to_client, {.mode = Traffic::Mode::hold}); }},
     Trouble{"peer stopped reading", Linger::within_lease,

@@ -9,7 +9,7 @@
 
 namespace dlock::torture {
 
-// All proxies at once, as they stand for one network. They must outlive the faults.
+// Affects all proxies at once, as one network. They must outlive the faults.
 [[nodiscard]] std::vector<Fault> network_faults(std::vector<rig::TcpProxy*> proxies, std::uint64_t seed);
 
 }  // namespace dlock::torture

@@ -16,14 +16,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How long to wait for a process to step into a trap.
+// How long to wait for a process that springs the trap.
 constexpr auto patience = 500ms;
 
 class ProcessFaults {
  public:
   ProcessFaults(Crew& crew, const Board& board, std::uint64_t seed) : crew_(crew), board_(board), dice_(seed) {}
 
-  // The next process that comes to the step is stopped right there.
+  // Stops the next process that reaches the step, right there.
   Heal stop_at(Step step) {
     const auto member = catch_at(step);
     return member ? resuming(*member) : nullptr;
@@ -54,7 +54,7 @@ class ProcessFaults {
       auto none_left = std::make_shared<UsedUpDescriptors>(crew_.pid(member));
       return [none_left]() mutable { none_left.reset(); };
     } catch (const std::system_error&) {
-      return nullptr;  // it has crashed, which is noted elsewhere
+      return nullptr;  // it has crashed, which the crew records
     }
   }
   Step any_step_of_holder() {
@@ -75,7 +75,7 @@ class ProcessFaults {
     return member;
   }
 
-  // Whether the seat is taken by the process that is there now, not by one that was there before.
+  // Whether the seat belongs to the current process, not to an earlier one.
   [[nodiscard]] bool contends(std::size_t seat) const {
     return board_.seat(seat).process.load() == crew_.number(crew_.member_at_seat(seat));
   }

@@ -1,4 +1,4 @@
-// Faults of processes, aimed by the board: holders and waiters that are stopped or killed.
+// Faults of processes, aimed with the board: stops or kills holders and waiters.
 #pragma once
 
 #include <cstdint>

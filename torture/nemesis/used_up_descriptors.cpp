@@ -18,13 +18,13 @@ void set_limit(pid_t process, const rlimit* to, rlimit* before) {
   }
 }
 
-// A limit is about the numbers of descriptors, and a new one gets the lowest that is free.
+// The limit applies to the numbers of descriptors, and a new one gets the lowest free number.
 rlim_t lowest_free(pid_t process) {
   std::set<rlim_t> open;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/fd")) {
     open.insert(std::stoul(entry.path().filename().string()));
   }
-  // The list has those that reading it needed, if it is our own.
+  // In this process, the list includes descriptors that were open only to read it.
   if (process == ::getpid()) std::erase_if(open, [](rlim_t fd) { return ::fcntl(static_cast<int>(fd), F_GETFD) < 0; });
   rlim_t number = 0;
   while (open.contains(number)) ++number;

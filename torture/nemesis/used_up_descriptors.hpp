@@ -1,5 +1,5 @@
-// Takes all free file descriptors from a process that runs, for as long as the object lives: whatever it has open stays
-// open, and nothing more can be opened until it closes something.
+// Takes all free file descriptors from a running process, for as long as this object lives: what it has open stays
+// open, and it can open nothing until it closes something.
 //
 //   {
 //     UsedUpDescriptors none_left(child.pid());
@@ -16,10 +16,10 @@ namespace dlock::torture {
 
 class UsedUpDescriptors {
  public:
-  // Whether it can be done to a process that this one has started; the reason if not.
+  // Whether this is possible for a child of this process; if not, `why_not` has the reason.
   [[nodiscard]] static bool available(std::string& why_not);
 
-  // Throws std::system_error where it cannot be done.
+  // Throws std::system_error if it is not possible.
   explicit UsedUpDescriptors(pid_t process);
   UsedUpDescriptors(const UsedUpDescriptors&) = delete;
   UsedUpDescriptors& operator=(const UsedUpDescriptors&) = delete;

@@ -24,10 +24,10 @@ namespace {
 
 constexpr int exec_failed = 127;
 
-// Runs in the child, in the parent's memory: only calls that are safe there.
+// Runs in the child, in the parent's memory, so it makes async-signal-safe calls only.
 [[noreturn]] void become(char* const* arguments, char* const* environment, pid_t parent, int output, int input) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(exec_failed);
-  (void)::setpgid(0, 0);  // cannot fail in a child that is new
+  (void)::setpgid(0, 0);  // cannot fail in a new child
   (void)::dup2(input, STDIN_FILENO);
   (void)::dup2(output, STDOUT_FILENO);
   (void)::dup2(output, STDERR_FILENO);
@@ -37,7 +37,7 @@ constexpr int exec_failed = 127;
   ::execvpe(arguments[0], arguments, environment);
   for (const std::string_view text :
        {std::string_view("cannot execute the program "), std::string_view(arguments[0])}) {
-    (void)!::write(STDERR_FILENO, text.data(), text.size());  // nothing is left to report to if that fails
+    (void)!::write(STDERR_FILENO, text.data(), text.size());  // a failure cannot be reported
   }
   ::_exit(exec_failed);
 }
@@ -97,7 +97,7 @@ ChildProcess::~ChildProcess() {
     (void)::kill(pid_, SIGKILL);
     (void)::waitpid(pid_, nullptr, 0);
   }
-  // Children of the child may still hold the pipe open, so its end is not waited for.
+  // Its children may still hold the pipe open, so do not wait for the pipe's end.
   const std::uint64_t one = 1;
   (void)!::write(stop_.get(), &one, sizeof(one));  // cannot fail: the counter is 0
 }
@@ -137,7 +137,7 @@ void ChildProcess::wait_for_output_end() const {
 }
 
 void ChildProcess::signal(int number) const {
-  if (pid_ <= 0) throw std::logic_error("a signal to a program that has ended");  // -1 would be everybody
+  if (pid_ <= 0) throw std::logic_error("a signal to a program that has ended");  // -1 would mean all processes
   require(::kill(pid_, number), "kill");
 }
 

@@ -1,4 +1,4 @@
-// A program that we start: watched by what it prints, and never left behind.
+// A child process, whose output is read, and which is never left behind.
 //
 //   ChildProcess server({"redis-server", config});
 //   if (!server.wait_for_output("Ready to accept connections")) throw std::runtime_error(server.output());
@@ -23,24 +23,24 @@ class ChildProcess {
  public:
   using Condition = std::function<bool(const std::string& output)>;
 
-  // Starts command[0], looked up in PATH. Its environment is ours with these variables, "NAME=value". The kernel kills
-  // the child when the thread that started it ends, so that a crash leaves nothing behind: start it on a thread
-  // that lives long enough. It is not in our process group: Ctrl-C is for us to pass on.
+  // Starts command[0], found in PATH, with this process's environment and these variables, "NAME=value". The kernel
+  // kills the child when the thread that started it ends, so that a crash leaves nothing behind: start it on a thread
+  // that lives long enough. It has its own process group: Ctrl-C is not sent to it.
   explicit ChildProcess(std::vector<std::string> command, std::vector<std::string> variables = {});
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
-  // Kills it if it is still there, and reaps it.
+  // Kills it if it is still running, and reaps it.
   ~ChildProcess();
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   [[nodiscard]] bool running() const;
 
-  // All that it has printed so far, to standard output and error.
+  // Its output so far, standard output and error.
   [[nodiscard]] std::string output() const;
-  // Waits until it has printed this text. False: it closed its output before, or the hang guard ended the wait.
+  // Waits for this text in its output. False: it closed its output before, or the hang guard ended the wait.
   [[nodiscard]] bool wait_for_output(const std::string& text) const;
-  // Waits until the condition holds for all that it has printed. False: it closed its output before, the time has
-  // passed, or a stop was requested.
+  // Waits until the condition holds for its output. False: it closed its output before, the time has passed, or a stop
+  // was requested.
   [[nodiscard]] bool wait_until(const Condition& condition, std::chrono::nanoseconds limit,
                                 const std::stop_token& stop = {}) const;
   [[nodiscard]] bool output_ended() const;
@@ -48,13 +48,13 @@ class ChildProcess {
   void wait_for_output_end() const;
 
   void signal(int number) const;
-  // Stops it with SIGSTOP and waits until it has stopped; lets it go on.
+  // freeze() stops it with SIGSTOP and waits until it is stopped; the other continues it.
   void freeze() const;
   void thaw() const;
   // Whether it is stopped.
   [[nodiscard]] bool frozen() const;
 
-  // Waits for its end, once. The status as a shell would say it: 128 + signal. Throws when the hang guard ends the
+  // Waits for its end; call it once. Returns the status as shells do: 128 + signal. Throws when the hang guard ends the
   // wait.
   int wait();
 
@@ -70,7 +70,7 @@ class ChildProcess {
   std::jthread reader_;
 };
 
-// Runs a command to its end. Throws, with what it printed, unless it ends with status 0.
+// Runs a command to its end. Throws, with its output, unless it ends with status 0.
 std::string run_command(std::vector<std::string> command);
 
 }  // namespace dlock::rig

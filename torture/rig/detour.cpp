@@ -14,7 +14,7 @@ namespace {
 constexpr std::chrono::seconds answer_limit{10};
 
 std::vector<HostPort> postgres_hosts(const UrlText& url) {
-  // Who names an authority and no mode has the host's name verified as well.
+  // With an authority and no mode, the host's name is verified as well.
   if (url.parameter("sslmode").value_or(url.parameter("sslrootcert") ? "verify-full" : "") == "verify-full") return {};
   std::vector<HostPort> all =
       url.hosts({.name = url.parameter("host").value_or("localhost"),
@@ -58,7 +58,7 @@ UrlText Detour::through(UrlText url) const {
   std::string hosts;
   for (const auto& proxy : proxies_)
     hosts += (hosts.empty() ? "127.0.0.1:" : ",127.0.0.1:") + std::to_string(proxy->port());
-  // As PostgreSQL's may say it instead.
+  // PostgreSQL's alternative way to give it.
   url.remove("host");
   url.remove("port");
   url.set_hosts(hosts);

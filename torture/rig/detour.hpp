@@ -1,4 +1,4 @@
-// Another way to a service: past proxies of our own.
+// A path to a service through proxies of this process.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace dlock::rig {
 
-// The hosts of the service in front of which proxies can stand. None where it is not reached over the network, or where
-// the client would compare the proxy's name with the server's certificate.
+// The service's hosts that can get a proxy. Empty if it is not reached over the network, or if the client would compare
+// the proxy's name with the server's certificate.
 [[nodiscard]] std::vector<HostPort> hosts_for_proxies(const UrlText& url);
 
 class Detour {
  public:
-  // Connects to each host once, to see which of its addresses answers. Throws std::runtime_error where none does.
+  // Connects to each host once, to find the address that answers. Throws std::runtime_error if none does.
   explicit Detour(const std::vector<HostPort>& hosts);
 
   // One for each host.

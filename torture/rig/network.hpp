@@ -9,15 +9,15 @@
 
 namespace dlock::rig {
 
-// A connected, blocking socket to the first address of the host that answers. Throws std::runtime_error when none has
-// within the limit, which does not bound the look-up of the name.
+// A connected, blocking socket to the first address of the host that answers. Throws std::runtime_error if none has
+// within the limit, which does not include resolving the name.
 [[nodiscard]] util::UniqueFd connect_to(const HostPort& host, std::chrono::milliseconds limit);
 
-// The address of the other side, without port: "127.0.0.1", "::1".
+// The peer's address, without port: "127.0.0.1", "::1".
 [[nodiscard]] std::string peer_address(int fd);
 
-// Sends the text, and returns all that comes until the other side closes the connection. Throws std::runtime_error when
-// it has not within the limit.
+// Sends the text, and returns all data until the peer closes the connection. Throws std::runtime_error if it has not
+// within the limit.
 [[nodiscard]] std::string ask(const HostPort& host, const std::string& text, std::chrono::milliseconds limit);
 
 }  // namespace dlock::rig

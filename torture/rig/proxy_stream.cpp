@@ -10,7 +10,7 @@ namespace dlock::rig {
 
 namespace {
 
-// More than this is left in the sender's hands.
+// Data beyond this stays with the sender.
 constexpr std::size_t most_kept = 1 << 20;
 
 }  // namespace
@@ -26,7 +26,7 @@ std::size_t ProxyStream::take(int source, Clock::time_point now) {
     const ssize_t n = ::recv(source, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-    if (n <= 0) {  // a broken connection ends like an orderly one: what came before is passed on
+    if (n <= 0) {  // a broken connection counts as an orderly end: earlier data is forwarded
       sender_ended_ = true;
       break;
     }

@@ -1,5 +1,5 @@
-// One direction of a proxied connection: what was taken from the sender and when it may be passed on. No I/O here
-// except the taking.
+// One direction of a proxied connection: the data received from the sender, and when it may be forwarded. No I/O except
+// receiving.
 #pragma once
 
 #include <chrono>
@@ -11,17 +11,17 @@
 
 namespace dlock::rig {
 
-// What becomes of the bytes that go in one direction.
+// What happens to the bytes in one direction.
 struct Traffic {
   enum class Mode {
     forward,
-    hold,     // taken from the sender (up to a limit) and kept; passed on when the mode is forward again
-    stop,     // not even taken from the sender, as a peer does that has stopped reading
-    swallow,  // taken and thrown away
+    hold,     // received (up to a limit) and kept; forwarded once the mode is forward again
+    stop,     // not received, as by a peer that has stopped reading
+    swallow,  // received and discarded
   } mode = Mode::forward;
-  // Every byte is passed on so much later.
+  // Every byte is forwarded this much later.
   std::chrono::nanoseconds delay{0};
-  // A slow drip: at most this many bytes at a time, with this interval in between. 0: no limit.
+  // A slow drip: at most so many bytes at a time, with this interval in between. 0: no limit.
   std::size_t drip_bytes = 0;
   std::chrono::nanoseconds drip_interval{0};
 };
@@ -33,16 +33,16 @@ class ProxyStream {
   void set(const Traffic& traffic) { traffic_ = traffic; }
 
   [[nodiscard]] bool wants_input() const;
-  // Takes what the sender has to offer; returns how many bytes that was.
+  // Receives the sender's data; returns the number of bytes.
   std::size_t take(int source, Clock::time_point now);
 
-  // What may be passed on now; empty if nothing.
+  // The data that may be forwarded now; empty: none.
   [[nodiscard]] std::string_view ready(Clock::time_point now) const;
   void passed(std::size_t count, Clock::time_point now);
-  // When there will be something to pass on; nullopt if that is not a matter of time.
+  // When there will be data to forward; nullopt: that does not depend on time.
   [[nodiscard]] std::optional<Clock::time_point> next_due(Clock::time_point now) const;
 
-  // The sender has ended, and everything it sent was passed on: now its end may be.
+  // The sender has ended, and all its data was forwarded: now its end may be.
   [[nodiscard]] bool end_is_due() const;
   void finish();
   [[nodiscard]] bool finished() const noexcept { return finished_; }

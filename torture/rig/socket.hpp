@@ -1,4 +1,4 @@
-// Stream sockets: on the loopback interface and in the Unix domain, mostly.
+// Stream sockets, mostly on the loopback interface and in the Unix domain.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace dlock::rig {
 
-// Where a server listens: a port of an address, or the path of a Unix-domain socket.
+// The address of a server: a port of an IP address, or the path of a Unix-domain socket.
 struct Endpoint {
   std::uint16_t port = 0;
   std::string path = {};
@@ -22,33 +22,33 @@ struct Endpoint {
   [[nodiscard]] static Endpoint unix_socket(std::string path) { return {.path = std::move(path)}; }
 };
 
-// Starts to connect a non-blocking socket; the first use of it tells whether that succeeded. Empty: refused at once.
+// Starts to connect a non-blocking socket, whose first use shows whether that succeeded. Empty: refused at once.
 [[nodiscard]] UniqueFd start_connect(const Endpoint& endpoint);
 // A connected, blocking socket. Throws std::system_error.
 [[nodiscard]] UniqueFd connect_to(const Endpoint& endpoint);
 
-// A port that can be closed and opened again without another process taking it in between.
+// A listening port that can be closed and opened again, while no other process can take it.
 class Listener {
  public:
-  // Of an IPv4 address. Port 0: the system picks one.
+  // On an IPv4 address. Port 0: the system picks one.
   explicit Listener(Endpoint at = Endpoint::loopback(0));
 
   [[nodiscard]] std::uint16_t port() const noexcept { return at_.port; }
   // -1 while closed.
   [[nodiscard]] int fd() const noexcept { return listening_.get(); }
   void open();
-  // From now on connections are refused.
+  // Refuses connections from now on.
   void close() { listening_.reset(); }
   // The next connection, non-blocking; empty if there is none.
   [[nodiscard]] UniqueFd accept() const;
 
  private:
   Endpoint at_;
-  UniqueFd reserved_;  // keeps the port while it is closed
+  UniqueFd reserved_;  // keeps the port while listening_ is closed
   UniqueFd listening_;
 };
 
-// Makes the close of this socket a reset (RST), which throws away what is under way.
+// Makes closing this socket a reset (RST), which discards data in flight.
 void reset_on_close(int fd);
 
 }  // namespace dlock::rig

@@ -1,4 +1,4 @@
-// System calls that must succeed: what goes wrong is an exception.
+// System calls that must succeed: a failure is an exception.
 #pragma once
 
 #include <cerrno>
@@ -11,7 +11,7 @@ namespace dlock::rig {
 
 using util::UniqueFd;
 
-// Throws what errno says.
+// Throws errno's error.
 [[noreturn]] inline void fail(const std::string& what) {
   throw std::system_error(errno, std::generic_category(), what);
 }

@@ -17,10 +17,10 @@ namespace dlock::rig {
 
 namespace {
 
-// What a processor takes to wake us up.
+// The time that a processor takes to wake this thread.
 constexpr std::chrono::microseconds wake_up{50};
 
-// The longest text that is found across the border of two packets.
+// The longest text that is found across two packets.
 constexpr std::size_t longest_text = 256;
 
 ssize_t send_some(int fd, std::string_view bytes) {
@@ -31,7 +31,7 @@ ssize_t send_some(int fd, std::string_view bytes) {
   return n;
 }
 
-// Reads and forgets what there is; false at the end.
+// Reads and discards available data; false at its end.
 bool drain(int fd) {
   std::array<char, 4096> bytes;
   for (;;) {
@@ -42,16 +42,16 @@ bool drain(int fd) {
 }
 
 void end_at_server(const UniqueFd& server) {
-  (void)::shutdown(server.get(), SHUT_WR);  // fails where the server has closed already
+  (void)::shutdown(server.get(), SHUT_WR);  // fails if the server has closed already
 }
 
 }  // namespace
 
 class TcpProxy::PollSet {
  public:
-  // Where its answer will be.
+  // Returns the index of its events.
   std::optional<std::size_t> add(int fd, short events) {
-    // Without events a broken connection would still wake us, again and again.
+    // Without events, a broken connection would still wake this thread, again and again.
     if (fd < 0 || events == 0) return std::nullopt;
     sources_.push_back({.fd = fd, .events = events, .revents = 0});
     return sources_.size() - 1;
@@ -59,18 +59,18 @@ class TcpProxy::PollSet {
   void add_deadline(std::optional<Clock::time_point> due) {
     if (due) due_ = std::min(due_, *due);
   }
-  // With many connections, to ask each of them whether there is something would take longer than moving it.
+  // With many connections, checking each for data would take longer than moving the data.
   [[nodiscard]] bool has_input(std::optional<std::size_t> place) const {
     return place && (sources_[*place].revents & ~POLLOUT) != 0;
   }
-  // What goes out, and why we were woken, does not matter: whatever can be moved is moved then.
+  // Writable sockets and the reason of the wake-up do not matter: after it, all data that can be moved is moved.
   void wait() {
     if (due_ == Clock::time_point::max()) {
       (void)::ppoll(sources_.data(), sources_.size(), nullptr, nullptr);
       return;
     }
-    // Not by poll(), whose milliseconds are long beside a delay of half of one. From a little before on it does not
-    // sleep any more, because waking up takes as long.
+    // Not by poll(), whose milliseconds are long compared with a delay of half of one. It busy-waits shortly before the
+    // time, because waking up takes as long.
     const auto left = std::max<std::chrono::nanoseconds>(due_ - Clock::now() - wake_up, std::chrono::nanoseconds(0));
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
     const timespec timeout{.tv_sec = seconds.count(), .tv_nsec = (left - seconds).count()};
@@ -143,7 +143,7 @@ void TcpProxy::retarget(Endpoint target) {
 
 void TcpProxy::drop(Ending ending) {
   on_loop([&] {
-    accept_connections();  // those that the clients believe to have
+    accept_connections();  // connections that the clients consider established
     for (auto& [number, connection] : connections_) end(connection, ending);
   });
 }
@@ -198,7 +198,7 @@ void TcpProxy::on_loop(const std::function<void()>& change) const {
 
 void TcpProxy::run_changes() {
   std::uint64_t ignored = 0;
-  (void)!::read(wake_.get(), &ignored, sizeof(ignored));  // nothing there: another event woke us
+  (void)!::read(wake_.get(), &ignored, sizeof(ignored));  // nothing to read: it was a different event
   std::vector<std::function<void()>> changes;
   {
     const std::scoped_lock lock(mutex_);
@@ -208,7 +208,7 @@ void TcpProxy::run_changes() {
 }
 
 void TcpProxy::run() {
-  (void)::prctl(PR_SET_TIMERSLACK, 1UL);  // or else every delay takes another 50 us
+  (void)::prctl(PR_SET_TIMERSLACK, 1UL);  // otherwise every delay takes 50 us longer
   while (!stopping_) {
     PollSet set = poll_set(Clock::now());
     set.wait();
@@ -291,11 +291,11 @@ void TcpProxy::pass_on(Connection& connection, Direction direction, Clock::time_
   }
   if (stream.end_is_due()) {
     stream.finish();
-    (void)::shutdown(sink, SHUT_WR);  // fails where that side is gone already
+    (void)::shutdown(sink, SHUT_WR);  // fails if that side has closed already
   }
 }
 
-// Ends the connection if a rule says that the next byte of this direction is not to be passed on.
+// Ends the connection if a rule forbids the next byte of this direction.
 bool TcpProxy::cut_instead(Connection& connection, Direction direction) {
   std::optional<Ending> ending;
   if (direction == Direction::to_client) ending = connection.lost_reply;
@@ -314,10 +314,10 @@ void TcpProxy::apply_request_rules(Connection& connection, std::string_view byte
   if (recent.size() > longest_text) recent.erase(0, recent.size() - longest_text);
   if (request_rules_.empty()) return;
   const std::string seen = recent + std::string(bytes);
-  // Rules that an action adds are for later requests.
+  // Rules added by an action apply to later requests.
   for (std::size_t i = 0, left = request_rules_.size(); left > 0 && i < request_rules_.size(); --left) {
     const std::string& text = request_rules_[i].text;
-    // A text that has been passed on as a whole is an earlier request's.
+    // A text that was already forwarded completely belongs to an earlier request.
     const std::size_t from = recent.size() < text.size() ? 0 : recent.size() - text.size() + 1;
     if (seen.find(text, from) == std::string::npos) {
       ++i;
@@ -335,7 +335,7 @@ void TcpProxy::end_at_client(Connection& connection, Ending ending) {
     reset_on_close(connection.client.get());
   } else {
     (void)::shutdown(connection.client.get(), SHUT_WR);
-    (void)drain(connection.client.get());  // bytes left unread would turn the close into a reset
+    (void)drain(connection.client.get());  // unread bytes would turn the close into a reset
   }
   connection.client.reset();
 }

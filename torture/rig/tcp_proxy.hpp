@@ -1,4 +1,4 @@
-// A TCP proxy on the loopback interface that does to a connection what networks do.
+// A TCP proxy on the loopback interface that simulates faults of a network.
 //
 //   TcpProxy proxy(Endpoint::loopback(server.port()));
 //   Client client = connect("redis://127.0.0.1:" + std::to_string(proxy.port()));
@@ -6,8 +6,8 @@
 //   proxy.set(Direction::to_client, {.mode = Traffic::Mode::hold});  // answers do not arrive any more
 //   proxy.before_request("EVALSHA", [&] { server.freeze(); });
 //
-// It runs on a thread of its own. Every function takes effect before it returns: what was not passed on by then is
-// subject to the new rule. All functions may be called from any thread, and from actions.
+// Runs on its own thread. Every function takes effect before it returns: data not forwarded by then is subject to the
+// new rule. All functions may be called from any thread, and from actions.
 #pragma once
 
 #include <array>
@@ -30,24 +30,24 @@ namespace dlock::rig {
 
 enum class Direction { to_server, to_client };
 
-// How the client sees its connection end. The server gets all that was passed on, and then an orderly end.
+// How the client's connection ends. The server receives all forwarded data, and then an orderly end.
 enum class Ending { close, reset };
 
 class TcpProxy {
  public:
   struct Bytes {
-    std::uint64_t taken = 0;   // from the sender
-    std::uint64_t passed = 0;  // on to the receiver
+    std::uint64_t taken = 0;   // received from the sender
+    std::uint64_t passed = 0;  // forwarded to the receiver
   };
   struct Counters {
     std::size_t accepted = 0;  // connections so far
-    std::size_t open = 0;      // connections that still are
-    std::size_t cuts = 0;      // connections that a rule of cut_after() or lose_reply_to() ended
+    std::size_t open = 0;      // connections that are still open
+    std::size_t cuts = 0;      // connections ended by a rule of cut_after() or lose_reply_to()
     Bytes to_server;
     Bytes to_client;
   };
 
-  // at: where it listens; port 0: on one that the system picks.
+  // at: the address to listen on; port 0: the system picks one.
   explicit TcpProxy(Endpoint target, Endpoint at = Endpoint::loopback(0));
   TcpProxy(const TcpProxy&) = delete;
   TcpProxy& operator=(const TcpProxy&) = delete;
@@ -56,35 +56,35 @@ class TcpProxy {
 
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
 
-  // For all connections, those to come included.
+  // For all connections, including future ones.
   void set(Direction direction, const Traffic& traffic);
   void set(const Traffic& both) { set(Direction::to_server, both), set(Direction::to_client, both); }
-  // For one connection; they are numbered from 0 in the order in which they were accepted.
+  // For one connection, by its number: they are numbered from 0 as they are accepted.
   void set(std::size_t connection, Direction direction, const Traffic& traffic);
-  // Forwards everything, in all connections, and drops rules that have not come to act.
+  // Forwards everything, in all connections, and drops pending rules.
   void pass();
 
-  // Ends the connection that passes on the last of the next so many bytes of this direction, right after it; where
-  // count is 0, the connection that would pass on the next one, instead. Acts once, and replaces an earlier rule.
+  // Ends a connection right after it has forwarded the last of the next `count` bytes of this direction; if count is 0,
+  // instead of forwarding the next one. Acts once, and replaces an earlier rule.
   void cut_after(Direction direction, std::uint64_t count, Ending ending = Ending::reset);
-  // Passes on the next request that contains the text, and ends its connection instead of passing on the answer.
+  // Forwards the next request that contains the text, and ends its connection instead of forwarding the answer.
   void lose_reply_to(std::string text, Ending ending = Ending::reset);
-  // Runs the action, on the proxy's thread, right before the next request that contains the text is passed on.
+  // Runs the action, on the proxy's thread, right before forwarding the next request that contains the text.
   void before_request(std::string text, std::function<void()> action);
 
-  // Where connections that are accepted from now on lead, as after a failover.
+  // The target of connections accepted from now on, as after a failover.
   void retarget(Endpoint target);
 
   // Ends all connections.
   void drop(Ending ending = Ending::reset);
-  // Resets the clients' ends of all connections. The server hears nothing of it, as when a link breaks on the way,
-  // until it closes its ends itself or end_severed() does.
+  // Resets the clients' ends of all connections. The server does not notice, as if the network failed, until it closes
+  // its ends itself or end_severed() does.
   void sever();
   void end_severed();
   // Refuses new connections, or accepts them again.
   void refuse(bool refused);
 
-  // All that happened before the call is counted.
+  // Includes everything that happened before the call.
   [[nodiscard]] Counters counters() const;
   // Waits until the condition holds. False: the hang guard ended the wait.
   [[nodiscard]] bool wait_until(const std::function<bool(const Counters&)>& condition) const;
@@ -96,8 +96,8 @@ class TcpProxy {
     UniqueFd server;
     ProxyStream to_server{};
     ProxyStream to_client{};
-    std::string recent_request{};               // the last bytes that were passed on, for texts that span packets
-    std::optional<Ending> lost_reply{};         // end the connection so instead of passing on an answer
+    std::string recent_request{};               // the last forwarded bytes, for texts that span packets
+    std::optional<Ending> lost_reply{};         // end the connection like this instead of forwarding an answer
     std::optional<std::size_t> client_place{};  // in the last PollSet
     std::optional<std::size_t> server_place{};
     bool over = false;
@@ -132,13 +132,13 @@ class TcpProxy {
   std::uint16_t port_;
   UniqueFd wake_;
 
-  // Only the loop's thread touches these.
+  // Only used by the loop's thread.
   std::array<Traffic, 2> traffic_{};
   std::optional<Cut> cut_;
   std::vector<RequestRule> request_rules_;
   std::map<std::size_t, Connection> connections_;
-  std::vector<UniqueFd> draining_;  // to servers, until they have closed, too
-  std::vector<UniqueFd> severed_;   // to servers, which hear nothing
+  std::vector<UniqueFd> draining_;  // to servers, until they close, too
+  std::vector<UniqueFd> severed_;   // to servers, which do not notice
   Counters current_;
 
   mutable std::mutex mutex_;

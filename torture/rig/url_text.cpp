@@ -11,7 +11,7 @@ namespace dlock::rig {
 
 namespace {
 
-// What has a meaning in no part of a URL, and '/', which has none in a path's or a parameter's value.
+// Encodes what has a meaning in some part of a URL; not '/', which has none in a path or in the value of a parameter.
 std::string encoded(std::string_view text) {
   return util::percent_encode(text, [](unsigned char byte) {
     return std::isalnum(byte) != 0 ||

@@ -1,4 +1,4 @@
-// A lock service's URL, to be changed in places: what is not changed stays as it was written.
+// A lock service's URL that can be changed in parts; the rest stays as it was written.
 //
 //   UrlText url("redis://:secret@db1/3?lease=10s");
 //   url.set("strategy", "poll");
@@ -27,24 +27,24 @@ class UrlText {
   // Throws Error(invalid_argument), without the password.
   explicit UrlText(std::string_view text);
 
-  // As it was given: without the changes.
+  // As given, without the changes.
   [[nodiscard]] const Url& original() const noexcept { return original_; }
   [[nodiscard]] std::string text() const;
-  // As it may be shown: without password.
+  // For display: without password.
   [[nodiscard]] std::string shown() const { return Url::parse(text()).redacted(); }
 
-  // Its value, decoded.
+  // The parameter's value, decoded.
   [[nodiscard]] std::optional<std::string> parameter(std::string_view key) const;
-  // Its value, or the first line of the file that the parameter with "_file" behind its name gives.
+  // The parameter's value, or the first line of the file that the parameter KEY_file names.
   [[nodiscard]] std::optional<std::string> secret(const std::string& key) const;
   [[nodiscard]] std::optional<std::string> password() const;
   void set(std::string_view key, std::string_view value);
-  // What is not there needs no removing.
+  // No effect if it is missing.
   void remove(std::string_view key);
 
-  // Where it says none, `otherwise`; where a host has no port, that of `otherwise`.
+  // otherwise: if it has no hosts; its port is for hosts without one.
   [[nodiscard]] std::vector<HostPort> hosts(const HostPort& otherwise) const;
-  // "name:port,name:port"; user and password stay in front of it.
+  // "name:port,name:port"; user and password stay.
   void set_hosts(std::string hosts) { hosts_ = std::move(hosts); }
   void set_path(std::string_view path);
 

@@ -1,4 +1,4 @@
-// What a service is known not to promise, so that it is no violation.
+// Promises that a service is known not to keep, which are no violations.
 #pragma once
 
 #include <chrono>
@@ -16,15 +16,15 @@ namespace dlock::torture {
 struct KnownHole {
   std::set<Rule> rules{};     // as in Hole
   bool told_at_once = false;  // as in Hole
-  // For how long a server that was replaced goes on renewing what it granted; from then on it is a lease.
+  // How long a replaced server continues to renew its grants; they last a lease longer.
   std::chrono::nanoseconds lasts{};
   std::string why{};
 };
 
-// Of the strategy that these are the capabilities of, under the faults of torture; docs/guarantees.md says the same.
+// Of the strategy with these capabilities, under the faults of torture; docs/guarantees.md lists the same.
 [[nodiscard]] KnownHole known_hole(const Capabilities& capabilities);
 
-// For the checker: with those of the faults that open it, and for how long a holder believes in a lock.
+// For the checker: with the faults that open it, and the time for which a holder may believe in a lock.
 [[nodiscard]] Hole hole_under(const KnownHole& known, std::span<const Fault> faults, std::chrono::nanoseconds lease);
 
 }  // namespace dlock::torture

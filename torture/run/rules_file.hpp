@@ -1,4 +1,4 @@
-// The rules that a history was checked by, kept with it.
+// The rules by which a history was checked, stored with it.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@ namespace dlock::torture {
 
 // Throws std::system_error.
 void save(const Rules& rules, const std::filesystem::path& file);
-// Throws std::runtime_error naming the file.
+// Throws std::runtime_error with the file's name.
 [[nodiscard]] Rules load_rules(const std::filesystem::path& file);
 
 }  // namespace dlock::torture

@@ -44,7 +44,7 @@ std::vector<std::string> shortfall(const Counts& counts, const std::map<std::str
   return missing;
 }
 
-// Where a lock ends with its process, a stopped holder keeps it, and no write of its is ever stale. Holders of permits
+// If a lock ends with its process, a stopped holder keeps it, and none of its writes is ever stale. Holders of permits
 // write nothing.
 Demands possible(Demands demands, const Capabilities& capabilities, LockKind lock_kind) {
   if (lock_kind == LockKind::semaphore) demands.stale_writes = 0;
@@ -120,7 +120,7 @@ class Run {
     return all;
   }
 
-  // Not with the histories, whose path may be too long for a socket.
+  // Not next to the histories, whose path may be too long for a socket.
   [[nodiscard]] std::filesystem::path scratch_file(const char* name) const {
     return std::filesystem::path(scratch_.path()) / name;
   }
@@ -132,7 +132,7 @@ class Run {
     notes_.note(event);
   }
 
-  // Step by step, until the time has passed or the run is to end.
+  // Repeats the step until the time has passed or the run has to end.
   void spend(nanoseconds length, const std::function<void(nanoseconds)>& step) {
     const TimePoint end = saturating_add(LeaseClock::now(), length);
     for (nanoseconds left = length; left > 0ns && !over(); left = end - LeaseClock::now()) {
@@ -160,7 +160,7 @@ class Run {
     return LeaseClock::now() - begin;
   }
 
-  // To read a long history takes its time, so it is not read where it cannot be enough.
+  // Reading a long history takes time, so it is not read if it cannot be enough.
   [[nodiscard]] bool enough_has_happened() const {
     for (const auto& [kind, times] : nemesis_.struck()) {
       if (times == 0) return false;
@@ -205,7 +205,7 @@ class Run {
     }
   }
 
-  // As patient as probe(): a question ends after one response timeout, and the machine may be busy with other things.
+  // With probe()'s patience: a query ends after one response timeout, and the machine may be busy.
   [[nodiscard]] std::vector<LockInfo> list(const Client& client) const {
     const auto until = std::chrono::steady_clock::now() + setup_.rules.recovery;
     for (;;) {

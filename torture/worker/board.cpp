@@ -17,8 +17,8 @@ namespace dlock::torture {
 
 namespace {
 
-// What a trap can be besides the step that it waits for; from `sprung` on it is the seat that sprung it. One value for
-// both, so that there is no moment between the two.
+// A trap's values besides the step that it waits for: none, or from `sprung` on the seat that sprung it. One variable
+// for both, so that a trap springs atomically.
 constexpr std::uint32_t no_trap = 0;
 constexpr std::uint32_t sprung = 1024;
 constexpr std::uint32_t sprung_by(std::size_t seat) {
@@ -30,7 +30,7 @@ constexpr std::size_t most_seats = 1024;
 
 }  // namespace
 
-// All zero is an empty board.
+// All zero: an empty board.
 struct Board::Page {
   std::atomic<std::uint32_t> trap;
   std::atomic<std::uint32_t> over;
@@ -51,7 +51,7 @@ Board::Board(const std::filesystem::path& file, std::size_t seats) : size_(seats
 
 Board::~Board() {
   (void)::munmap(page_, bytes_);
-}  // cannot fail for what was mapped
+}  // cannot fail for mapped memory
 
 Board::Seat& Board::seat(std::size_t index) const noexcept {
   return page_->seats[index];
@@ -92,7 +92,7 @@ void Board::reach(std::size_t seat, Step step) const noexcept {
   page_->seats[seat].step.store(step);
   auto trap = static_cast<std::uint32_t>(step);
   if (trap == no_trap || !page_->trap.compare_exchange_strong(trap, sprung_by(seat))) return;
-  // The process that set the trap stops this one now. Stopping itself, it might do so once more after it was let go.
+  // The process that set the trap stops this one now. If it stopped itself, it might do so again after let_go().
   while (page_->trap.load() == sprung_by(seat) && !day_is_over()) std::this_thread::yield();
 }
 

@@ -1,11 +1,11 @@
-// Where workers say what they are about, so that faults can be aimed: memory that the processes share.
+// The workers' current steps, for aiming faults: memory shared by the processes.
 //
 //   Board board(file, 8);                       // who breaks things; a worker opens the same file
 //   board.set_trap(Step::looked);               // the next one to have looked is to stop right there
 //   if (auto seat = board.caught()) ...         // it has: stop or kill its process, then let_go()
 //
-// Each thread that contends has a seat. A value that was read may be old by the time that it is used; a trap is not: it
-// is sprung by the victim itself.
+// Each contending thread has a seat. A value may be outdated when it is used, but not a trap: the victim itself springs
+// it.
 #pragma once
 
 #include <atomic>
@@ -20,22 +20,22 @@ namespace dlock::torture {
 enum class Step : std::uint32_t {
   idle,
   asking,     // waits for the lock
-  granted,    // has been told that it has it
-  looking,    // is about to look whether it still has it
-  looked,     // has just found it held, and is about to write
+  granted,    // has got the lock
+  looking,    // is about to call held()
+  looked,     // held() was true, and it is about to write
   wrote,      // has just written
-  releasing,  // is about to give it back
+  releasing,  // is about to release
 };
 
 class Board {
  public:
   struct Seat {
-    std::atomic<int> process;  // its number, once it contends
+    std::atomic<int> process;  // the number of its process, once it contends
     std::atomic<Step> step;
-    std::atomic<std::uint32_t> lock;  // which of the locks
+    std::atomic<std::uint32_t> lock;  // the lock's index
   };
 
-  // Makes the file, or opens it when it is there. Throws std::system_error.
+  // Creates the file, or opens it if it exists. Throws std::system_error.
   Board(const std::filesystem::path& file, std::size_t seats);
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
@@ -44,20 +44,20 @@ class Board {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] Seat& seat(std::size_t index) const noexcept;
 
-  // --- For who breaks things ---
-  // The next contender to come to this step does not go on until it is let go.
+  // --- For the process that injects faults ---
+  // The next contender that reaches this step waits there until let_go().
   void set_trap(Step step) const noexcept;
-  // The seat that was caught; then the trap is removed.
+  // The seat that sprung the trap.
   [[nodiscard]] std::optional<std::size_t> caught() const noexcept;
-  // No process is to be caught any more. One that was is answered.
+  // Removes the trap, unless it was sprung; then returns the seat.
   std::optional<std::size_t> remove_trap() const noexcept;
-  // The process that was caught goes on, unless it is stopped.
+  // Lets the caught thread continue, unless its process is stopped.
   void let_go() const noexcept;
-  // The workers are to end in good order.
+  // Asks the workers to end normally.
   void call_it_a_day() const noexcept;
 
   // --- For workers ---
-  // Says so, and waits if there is a trap.
+  // Records the step, and waits if there is a trap.
   void reach(std::size_t seat, Step step) const noexcept;
   [[nodiscard]] bool day_is_over() const noexcept;
 

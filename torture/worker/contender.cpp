@@ -16,13 +16,13 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
-// A holder that finds the lock not held has been told of the loss, or is told so soon; if not, that is in the history.
+// After held() was false, the loss was signalled, or is soon; if not, the history shows that.
 constexpr auto wait_for_loss = 3s;
-// How often a wait without a limit checks whether the run has ended.
+// The interval at which a wait without a limit checks whether the run has ended.
 constexpr auto look_at_day = 20ms;
-// After how long a wait is given up: as often before the service has answered as after a long wait.
+// The shortest time after which a wait is cancelled: some before the service has answered, some after a long wait.
 constexpr auto shortest_wait = 1ms;
-// So many of a hundred acquires of a read-write lock are to read.
+// The percentage of readers among the acquires of a read-write lock.
 constexpr std::uint64_t readers = 60;
 constexpr auto longest_wait = 3s;
 
@@ -34,7 +34,7 @@ class Signal {
     set_ = true;
     changed_.notify_all();
   }
-  // False: the time or a stop was first.
+  // False: the time has passed, or a stop was requested.
   bool wait_for(nanoseconds limit, const std::stop_token& stop = {}) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, stop, limit, [&] { return set_; });
@@ -182,7 +182,7 @@ void Contender::work_under(const Turn& turn, Lease lease) {
       held = step_under(turn, lease);
       if (held && loss.wait_for(dice_.between(0ms, 2ms))) break;
     } while (held && LeaseClock::now() < until && !board_.day_is_over());
-    if (!held) (void)loss.wait_for(wait_for_loss);  // the history tells if there was none
+    if (!held) (void)loss.wait_for(wait_for_loss);  // if there was none, the history shows that
     board_.reach(seat_, Step::releasing);
   }
   give_back(turn, lease);
@@ -195,7 +195,7 @@ bool Contender::step_under(const Turn& turn, const Lease& lease) {
   note(turn, Kind::looked, {.at = held ? before : LeaseClock::now(), .yes = held});
   if (!held) return false;
   board_.reach(seat_, Step::looked);
-  if (plan_.lock_kind == LockKind::semaphore) return true;  // permits protect nothing from each other
+  if (plan_.lock_kind == LockKind::semaphore) return true;  // permits protect no resource
   note(turn, Kind::writing, {.token = lease.token()});
   const bool taken = resource_.access(turn.lock, turn.mode, lease.token());
   note(turn, Kind::wrote, {.yes = taken});

@@ -1,4 +1,4 @@
-// A thread that takes locks, works under them and gives them back, again and again, in every way there is.
+// A thread that acquires locks, uses them and releases them, again and again, in every way that the library has.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@ class Contender {
     Mode mode;
     std::uint64_t attempt;
     AcquireOptions options;
-    std::optional<std::chrono::nanoseconds> cancel_after;  // besides the end of the day
+    std::optional<std::chrono::nanoseconds> cancel_after;  // besides the end of the run
   };
 
   void turn();
@@ -42,7 +42,7 @@ class Contender {
   [[nodiscard]] std::optional<Lease> acquire(const Turn& turn);
   [[nodiscard]] Lease acquire(const Turn& turn, const AcquireOptions& options, std::error_code& ec);
   void work_under(const Turn& turn, Lease lease);
-  // Whether the lock is still held afterwards.
+  // Returns whether the lock is still held.
   [[nodiscard]] bool step_under(const Turn& turn, const Lease& lease);
   void give_back(const Turn& turn, Lease& lease);
   void note(const Turn& turn, Kind kind, Event event = {});

@@ -1,4 +1,4 @@
-// What a worker is to do. Goes to it as a file; the URL does not, since it may have a password: see url_variable.
+// A worker's task, passed in a file; except the URL, which may have a password: see url_variable.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace dlock::torture {
 
-// The environment variable that the workers take the URL from.
+// The environment variable with the workers' URL.
 inline constexpr const char* url_variable = "DLOCK_URL";
 
 struct Plan {
@@ -21,19 +21,19 @@ struct Plan {
   std::filesystem::path history{};   // file
   std::filesystem::path board{};     // file
   std::filesystem::path resource{};  // socket
-  std::size_t seats = 0;             // of the board in all
-  std::size_t first_seat = 0;        // this process has so many, one for each thread
+  std::size_t seats = 0;             // of the whole board
+  std::size_t first_seat = 0;        // the first of this process, which has one for each thread
   std::size_t threads = 2;
   std::vector<std::string> locks{};
-  LockKind lock_kind = LockKind::lock;  // of which kind they are
-  std::uint32_t permits = 1;            // of each, where they are semaphores
+  LockKind lock_kind = LockKind::lock;  // the kind of all locks
+  std::uint32_t permits = 1;            // of each semaphore
   std::chrono::nanoseconds lease{};
-  bool fixed_leases = false;  // also leases that are not renewed
+  bool fixed_leases = false;  // some leases are not renewed
 };
 
 // Throws std::system_error.
 void save(const Plan& plan, const std::filesystem::path& file);
-// Throws std::runtime_error naming the file.
+// Throws std::runtime_error with the file's name.
 [[nodiscard]] Plan load_plan(const std::filesystem::path& file);
 
 }  // namespace dlock::torture

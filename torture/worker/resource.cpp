@@ -30,7 +30,7 @@ sockaddr_un address_of(const std::filesystem::path& path) {
   return address;
 }
 
-// A socket that keeps messages apart, so that a client that is killed in the middle of one leaves none half-sent.
+// A socket that preserves messages, so that a client that is killed while it sends leaves none incomplete.
 util::UniqueFd new_socket() {
   util::UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!fd) rig::fail("socket");
@@ -38,7 +38,7 @@ util::UniqueFd new_socket() {
 }
 
 const sockaddr* generic(const sockaddr_un& address) {
-  return reinterpret_cast<const sockaddr*>(&address);  // as the functions for sockets take it
+  return reinterpret_cast<const sockaddr*>(&address);  // as the functions for sockets require it
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the locks protect: a resource that refuses a write that is older than anything it has taken, and a read that is
-// older than a write.
+// The resource that the locks protect. It refuses writes with a smaller token than any that it has accepted, and reads
+// with a smaller one than that of any write.
 //
 //   Resource resource(directory / "resource", history, {"a"});     // in the process that runs the others
 //   ResourceClient client(directory / "resource");                 // in a worker
@@ -22,14 +22,14 @@
 
 namespace dlock::torture {
 
-// As it goes over the socket.
+// The message over the socket.
 struct AccessRequest {
   std::uint64_t token;
-  std::uint32_t lock;  // which of the locks
+  std::uint32_t lock;  // the lock's index
   Mode mode;           // shared: it reads
 };
 
-// Serves one request after the other on a thread of its own, and notes each in the history.
+// Serves requests one by one on its own thread, and records each in the history.
 class Resource {
  public:
   // Throws std::system_error. The socket's path must be short (some hundred bytes).
@@ -41,24 +41,24 @@ class Resource {
 
  private:
   void serve();
-  // False: the client has gone.
+  // False: the client has closed the connection.
   [[nodiscard]] bool answer(int client);
 
   std::vector<std::string> locks_;
   LockKind lock_kind_;
-  std::vector<FencingToken> newest_;        // taken
-  std::vector<FencingToken> newest_write_;  // taken
+  std::vector<FencingToken> newest_;        // accepted
+  std::vector<FencingToken> newest_write_;  // accepted
   HistoryFile history_;
   util::UniqueFd listening_;
   util::UniqueFd stop_;
   std::jthread thread_;
 };
 
-// One thread.
+// Use it on one thread.
 class ResourceClient {
  public:
   explicit ResourceClient(const std::filesystem::path& socket);
-  // Whether the write or read was taken. Blocks until the resource has answered. Throws std::system_error.
+  // Returns whether the access was accepted. Blocks until the resource has answered. Throws std::system_error.
   [[nodiscard]] bool access(std::size_t lock, Mode mode, FencingToken token);
 
  private:

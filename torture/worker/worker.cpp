@@ -34,7 +34,7 @@ void work(const Plan& plan, const std::string& url) {
       threads.emplace_back([&, seat = plan.first_seat + i] {
         try {
           Contender contender(plan, client, board, history, seat, attempts);
-          board.seat(seat).process.store(plan.process);  // all files are open that it needs itself
+          board.seat(seat).process.store(plan.process);  // all its own files are open
           contender.run();
         } catch (...) {
           const std::scoped_lock lock(mutex);

@@ -1,4 +1,4 @@
-// A process that contends for locks, and notes all that happens to it.
+// A process that contends for locks, and records its events.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace dlock::torture {
 
-// Contends until the board says that the run has ended. Throws what the library or the history's file throws: then the
-// history is not complete.
+// Contends until the board ends the run. Throws exceptions of the library and of the history's file: then the history
+// is incomplete.
 void work(const Plan& plan, const std::string& url);
 
-// The whole program: work() by the plan in the file, with the URL of the environment. The exit status; errors go to
+// The whole program: work() with the plan in the file, and the environment's URL. Returns the exit status; errors go to
 // standard error.
 int worker_main(const std::string& plan_file);
 

@@ -22,8 +22,8 @@ namespace dlock::etcd {
 // In tasks only.
 class Watches final : private Client::Stream {
  public:
-  // Keys of the range may have changed, the last time in this revision of the cluster. Whoever has read the range in
-  // that revision or in a later one knows it already.
+  // Keys of the range may have changed, the last time in this revision of the cluster. Not news to a client that has
+  // read the range in that revision or a later one.
   using Handler = std::function<void(std::int64_t revision)>;
   static constexpr std::int64_t any_revision = std::numeric_limits<std::int64_t>::max();
 

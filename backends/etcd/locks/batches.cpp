@@ -12,7 +12,7 @@ namespace dlock::etcd {
 
 namespace {
 
-// etcd takes 128 operations in all, and each transaction of ours has at most five conditions or steps.
+// etcd accepts 128 operations in all, and each transaction of dlock has at most five conditions or steps.
 constexpr std::size_t most_together = 64;
 constexpr std::size_t most_under_way = 2;
 
@@ -48,8 +48,8 @@ void Batches::send_waiting() {
 }
 
 // In the order of their calls, except a second acquire of a lock, and those whose deadlines are far from the first
-// one's, because a batch has one deadline. What goes in a revision goes before all that is looked at in it, so that who
-// watches from that revision on has missed nothing.
+// one's, because a batch has one deadline. Within a revision, removals come before reads, so a watch from that revision
+// on misses nothing.
 Batches::Batch Batches::next_batch() {
   Batch batch;
   std::deque<Item> left;
@@ -95,7 +95,7 @@ void Batches::answered(Batch& batch, const std::vector<Transaction>& transaction
     if (!answer.ok()) return batch.front().done(answer.failure());
     return batch.front().done(read_transaction(answer.value(), transactions.front().steps()));
   }
-  // Nothing of it was carried out, perhaps because of a single one.
+  // Nothing was carried out, perhaps because of a single transaction.
   if (!answer.ok() && common::is_final_refusal(answer.failure()) && answer.failure().code != errc::lost) {
     for (Item& item : batch) {
       Batch alone;

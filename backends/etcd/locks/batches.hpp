@@ -1,8 +1,8 @@
-// Transactions about locks. Those that come while others are under way are sent together, as one: that is one entry in
-// the cluster's log instead of many, and one wait for its disks. If those are slow, the wait for them is bounded.
+// Transactions about locks. Those submitted while others are in flight are sent together, as one: one entry in the
+// cluster's log instead of many, and one wait for its disks. They are held back for a bounded time only.
 //
-// Two acquires of one lock never go together: their keys would have the same revision, which decides the order. Nor
-// does anything where there is a login: etcd 3.4 checks no rights within a transaction of transactions.
+// Two acquires of one lock never go together: their keys would have the same revision, which decides the order. With a
+// user or a client certificate, nothing does: etcd 3.4 checks no rights in nested transactions.
 #pragma once
 
 #include <chrono>
@@ -29,10 +29,10 @@ class Batches {
 
   explicit Batches(Client& client);
 
-  // As Client::call(). lock: what it makes a key for; empty: it makes none.
+  // As Client::call(). lock: the lock for which it creates a key; empty: it creates none.
   void submit(Transaction transaction, std::string_view lock, TimePoint deadline, Handler done);
-  // Those that were not sent yet will not be. They name a lease that has ended, and etcd would refuse what goes
-  // together with them.
+  // Fails those that were not sent yet. They name a lease that has ended, and etcd would refuse a batch with one of
+  // them.
   void fail_waiting(const Failure& why);
 
  private:

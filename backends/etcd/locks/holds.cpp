@@ -6,10 +6,10 @@ namespace dlock::etcd {
 
 namespace {
 
-// A watch of our own key costs two messages, and a look where the revision has changed meanwhile; a lock that is held
-// for a moment needs none.
+// A watch of the lock's own key costs two messages, and a read if the revision has changed meanwhile. Locks that are
+// held for a moment do without.
 constexpr std::chrono::milliseconds watch_after(200);
-// After a look that failed.
+// After a failed read.
 constexpr std::chrono::milliseconds retry_after(500);
 
 }  // namespace
@@ -25,12 +25,12 @@ void Holds::add(const Grant& grant, OwnKey key) {
   look_later(grant.owner, watch_after);
 }
 
-// By a watch, which may begin too late to tell that it has gone.
+// The watch may begin too late to report a removal; it reports its own start, too, and told() reads the key.
 void Holds::look(const OwnerId& owner, Hold& hold) {
   hold.watch = watches_.watch({hold.own.key}, false, [this, owner](std::int64_t revision) { told(owner, revision); });
 }
 
-// A member that lags behind reports earlier keys of that name, too.
+// A member that lags behind may report old changes of the key.
 void Holds::told(const OwnerId& owner, std::int64_t revision) {
   const Hold* const hold = find(owner);
   if (hold == nullptr || revision <= hold->own.seen) return;

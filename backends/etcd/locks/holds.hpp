@@ -15,31 +15,31 @@
 
 namespace dlock::etcd {
 
-// The key of an acquire, from the first request to make it until it is certain that it is gone.
+// The key of an acquire, from the first request to create it until it is certainly gone.
 struct OwnKey {
   std::string key;
-  std::int64_t created = 0;    // the revision; 0: it is not there, as far as is known
-  std::uint64_t request = 0;   // the number of the last request to make it
-  std::size_t unanswered = 0;  // requests to make it that may still be carried out
+  std::int64_t created = 0;    // the revision; 0: as far as is known, it does not exist
+  std::uint64_t request = 0;   // the number of the last request to create it
+  std::size_t unanswered = 0;  // requests to create it that may still be carried out
 
   [[nodiscard]] bool there() const noexcept { return created != 0; }
 };
 
 // The key of a lock that is held.
 struct HeldKey : OwnKey {
-  std::int64_t seen;  // the latest revision in which it was there, as far as is known
+  std::int64_t seen;  // the latest revision in which it is known to exist
 };
 
 // By their keys. In tasks only.
 class Holds final : public common::SessionHolds<HeldKey, Watches::Interest> {
  public:
-  // Where what is not to stay is given to.
+  // Removes the key of a lock that is no longer held.
   using Remove = std::function<void(OwnKey key, const OwnerId& owner)>;
 
   Holds(BackendHost& host, Client& client, Watches& watches, Remove remove);
   ~Holds();
 
-  // A lock is ours; its token is the revision that created its key.
+  // The client holds a lock; its token is the revision that created its key.
   void add(const Grant& grant, OwnKey key);
 
  private:

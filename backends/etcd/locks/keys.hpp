@@ -27,18 +27,18 @@
 
 namespace dlock::etcd {
 
-// Where the keys of an acquire are.
+// The keys that an acquire uses.
 struct Place {
-  std::string lock;                   // what all keys of the lock begin with
-  std::string own;                    // what those of this mode, and number of permits, begin with
-  KeyRange before;                    // those that an acquire waits for, if they are older
-  std::size_t capacity = 1;           // with so many of them it waits
-  std::vector<KeyRange> barred = {};  // where there must be none: other numbers of permits
+  std::string lock;                   // the prefix of all keys of the lock
+  std::string own;                    // the prefix of those of this mode, and number of permits
+  KeyRange before;                    // older keys in it come before the acquire
+  std::size_t capacity = 1;           // the acquire waits if so many come before it
+  std::vector<KeyRange> barred = {};  // must be empty: other numbers of permits
 };
 
 [[nodiscard]] Place place_of(const Options& options, const LockRequest& request);
 
-// What all keys of a lock begin with; of all locks of a kind, without a name.
+// The prefix of all keys of a lock; without a name, of all locks of a kind.
 [[nodiscard]] std::string lock_prefix(const Options& options, LockKind kind, std::string_view name);
 [[nodiscard]] std::string kind_prefix(const Options& options, LockKind kind);
 // The key of an acquire.
@@ -46,21 +46,21 @@ struct Place {
 [[nodiscard]] std::uint32_t key_number(std::string_view key);
 [[nodiscard]] bool is_of_lease(std::string_view key, std::int64_t lease);
 [[nodiscard]] std::string session_key(const Options& options, std::int64_t lease);
-// The mark that a request of the session to make a key was given up, and with it all earlier ones that are unanswered.
+// Marks that a request of the session to create a key was given up, and all earlier unanswered ones with it.
 [[nodiscard]] std::string gone_key(const Options& options, std::int64_t lease, std::uint64_t request);
 // All marks of that request and of later ones.
 [[nodiscard]] KeyRange gone_since(const Options& options, std::int64_t lease, std::uint64_t request);
 
-// What a key behind the kind's prefix says.
+// Parses the part of a key after the kind's prefix.
 struct KeyParts {
   std::string name;
   Mode mode = Mode::exclusive;
   std::uint32_t permits = 1;
 };
-// nullopt: it is none of a lock of that kind.
+// nullopt: it does not belong to a lock of that kind.
 [[nodiscard]] std::optional<KeyParts> parse_key(const Options& options, LockKind kind, std::string_view behind_prefix);
 
-// One component of a key that says the name and nothing else: '%', '/' and a '.' at the start are percent-encoded.
+// A name as one component of a key: '%', '/' and a '.' at the start are percent-encoded.
 [[nodiscard]] std::string encode_name(std::string_view name);
 
 }  // namespace dlock::etcd

@@ -11,9 +11,9 @@ namespace dlock::etcd {
 
 namespace {
 
-// A key stays for as long as the session is kept alive, so it is removed until that is certain.
+// A key lives as long as its session, so its removal is retried until it is certain.
 constexpr std::chrono::hours endless{24 * 365};
-// Of requests that were given up.
+// For requests that were given up.
 constexpr std::size_t most_marks = 16;
 
 }  // namespace
@@ -56,7 +56,7 @@ void Queue::release(const Grant& grant, Backend::ReleaseHandler done) {
 }
 
 void Queue::remove_later(OwnKey key, const OwnerId& owner) {
-  if (!is_of_lease(key.key, session_.lease())) return;  // it is gone with another session, or goes
+  if (!is_of_lease(key.key, session_.lease())) return;  // it is gone with its session, or will be
   if (!key.there() && key.unanswered == 0) return free(key.key);
   leaving_[owner] = std::move(key);
   cleanup_.abandon({.name = {}, .owner = owner}, session_.ttl(), false);
@@ -64,7 +64,7 @@ void Queue::remove_later(OwnKey key, const OwnerId& owner) {
 
 void Queue::remove(const OwnerId& owner, TimePoint deadline, Cleanup::Answer answer) {
   const auto found = leaving_.find(owner);
-  // That is certain already, and the key may be another's; or the session was closed.
+  // It is certainly gone, and the key may belong to a different acquire; or the session was closed.
   if (found == leaving_.end() || !is_of_lease(found->second.key, session_.lease())) return answer(false);
   const OwnKey& own = found->second;
   const std::int64_t lease = session_.lease();
@@ -92,7 +92,7 @@ void Queue::marked(std::uint64_t request) {
   const Options& options = client_.options();
   Transaction transaction;
   transaction.remove({gone_key(options, lease, 0), gone_key(options, lease, last_mark_)});
-  // Those that it does not remove are removed together with later ones.
+  // A mark that this does not remove is removed by a later call.
   batches_.submit(transaction, {}, client_.answer_by(), [](const Result<TransactionAnswer>&) {});
   marks_ = 1;
 }

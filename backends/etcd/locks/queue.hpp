@@ -1,6 +1,6 @@
 // An acquire is a place in a queue of keys: the oldest one holds the lock, each of the others waits for the one before
-// it to go. (The oldest n of a semaphore's keys hold it; a reader waits for the writer before it.) A try takes a place
-// only where no key is before it.
+// it to be removed. (The oldest n of a semaphore's keys hold it; a reader waits for the writer before it.) A try takes
+// a place only if no key is before it.
 #pragma once
 
 #include <chrono>
@@ -24,11 +24,11 @@
 
 namespace dlock::etcd {
 
-// The numbers that tell the keys of a session apart. Each is used again: until a cluster forgets its history, it looks
-// at all keys that a lock ever had whenever it looks for those that the lock has.
+// The numbers that tell the keys of a session apart. They are reused, because each search of a lock's keys takes etcd
+// longer with every key that the lock ever had, until the history is compacted.
 class KeyNumbers {
  public:
-  // where: what the keys of the lock begin with.
+  // where: the prefix of the lock's keys.
   [[nodiscard]] std::uint32_t take(const std::string& where) {
     Numbers& numbers = taken_[where];
     ++numbers.taken;
@@ -75,15 +75,15 @@ class Queue final : private SessionWaiters {
   [[nodiscard]] TimePoint session_valid_until() const override { return session_.valid_until(); }
 
   [[nodiscard]] std::string new_key(const Place& place);
-  // Of a key of this session that is not there, nor will be.
+  // The key of this session does not exist, and never will.
   void free(const std::string& key);
-  // The owner gives up its key, which is removed as soon as the cluster can be reached.
+  // The owner gives up its key, which is removed as soon as the cluster is reachable.
   void remove_later(OwnKey key, const OwnerId& owner);
-  // Where a request to make the key may still be carried out, that request finds that the key was given up; its number
-  // is not used again. Otherwise another acquire may have that number by the time that a late request to remove the key
-  // comes, which finds another revision then.
+  // If a request to create the key may still be carried out, a mark makes that request fail, and the number is not
+  // reused. Otherwise a late request to remove the key is harmless to an acquire that reuses the number: it finds a
+  // different revision.
   void remove(const OwnerId& owner, TimePoint deadline, Cleanup::Answer answer);
-  // The mark of a request is there, and does for all earlier ones: theirs go when there are many.
+  // The mark of a request exists, and replaces all earlier ones, which are removed if there are many.
   void marked(std::uint64_t request);
 
   Client& client_;
@@ -91,9 +91,9 @@ class Queue final : private SessionWaiters {
   Watches& watches_;
   Batches batches_;
   KeyNumbers numbers_;
-  std::uint64_t last_request_ = 0;               // the number of the last one to make a key
-  std::unordered_map<OwnerId, OwnKey> leaving_;  // keys that are to be removed
-  std::size_t marks_ = 0;                        // that are in the cluster
+  std::uint64_t last_request_ = 0;               // the number of the last one to create a key
+  std::unordered_map<OwnerId, OwnKey> leaving_;  // keys to be removed
+  std::size_t marks_ = 0;                        // in the cluster
   std::uint64_t last_mark_ = 0;
   Cleanup cleanup_;
   Holds holds_;

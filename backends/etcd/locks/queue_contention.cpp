@@ -11,8 +11,8 @@ namespace {
 
 using std::chrono::seconds;
 
-// Servers before 3.4.36 and 3.5.18 may lose an event: whether one was missed is asked rarely, at random, so that a long
-// queue does not ask all at once.
+// Servers before 3.4.36 and 3.5.18 may lose an event, so waiters check for missed ones, rarely and at random, so that
+// those of a long queue do not check all at once.
 constexpr std::chrono::nanoseconds check_min = seconds(20);
 constexpr std::chrono::nanoseconds check_max = seconds(40);
 
@@ -54,7 +54,7 @@ void QueueContention::send(Transaction transaction, bool creates_key, OnAnswer f
 void QueueContention::request_failed(const Failure& why, bool created_key) {
   const bool may_be_carried_out = why.code == errc::ambiguous || why.code == errc::protocol;
   if (created_key && !may_be_carried_out) --own_.unanswered;
-  if (why.code == errc::lost) return queue_.session_.expired(queue_.session_.lease());  // which leads to another
+  if (why.code == errc::lost) return queue_.session_.expired(queue_.session_.lease());  // which leads to a new session
   failed(why);
 }
 
@@ -89,7 +89,7 @@ void QueueContention::create_key() {
   if (in_one_request_) transaction.if_absent(place_.before);
   transaction.put(own_.key, request().holder, queue_.session_.lease());
   if (!in_one_request_) {
-    // Our own may be among them; and one more, as in read_place().
+    // The own key may be among them; one more, as in read_place().
     transaction.read(nearest_before(place_.capacity + 2));
   }
   transaction.else_read({.range = {own_.key}, .keys_only = true});
@@ -109,7 +109,7 @@ void QueueContention::key_created(const TransactionAnswer& answer) {
 
 void QueueContention::key_not_created(const TransactionAnswer& answer) {
   if (!answer.steps.front().keys.empty()) {
-    own_.created = answer.steps.front().keys.front().created;  // by an earlier request, which was not answered
+    own_.created = answer.steps.front().keys.front().created;  // by an earlier, unanswered request
     waited_ = true;
     return read_place();
   }
@@ -131,7 +131,7 @@ void QueueContention::key_not_created(const TransactionAnswer& answer) {
 
 void QueueContention::read_place() {
   if (!may_send()) return;
-  Read before = nearest_before(place_.capacity + 1);  // whether we are the first in line for a semaphore
+  Read before = nearest_before(place_.capacity + 1);  // one more, to find out whether it is first in line
   before.created_before = own_.created;
   Transaction transaction;
   transaction.read({.range = {own_.key}, .keys_only = true}).read(before);
@@ -150,7 +150,7 @@ void QueueContention::place_read(const TransactionAnswer& answer) {
 void QueueContention::judge(const std::vector<KeyValue>& before, std::int64_t revision) {
   if (before.size() < place_.capacity) return waited_ && place_.capacity > 1 ? announce() : grant();
   if (!request().wait) return busy();
-  // The first in line for a semaphore gets what any of those before it gives back.
+  // The first in line for a semaphore gets the permit of any holder.
   const bool any = place_.capacity > 1 && before.size() == place_.capacity;
   read_at_ = revision;
   watch(any ? place_.before : KeyRange{before.front().key});
@@ -159,7 +159,7 @@ void QueueContention::judge(const std::vector<KeyValue>& before, std::int64_t re
 void QueueContention::watch(const KeyRange& range) {
   waited_ = true;
   if (!watch_ || range != watch_->range()) {
-    // Of a semaphore: whether the one before us goes, or enters.
+    // Of a semaphore: whether the acquire before this one leaves the queue, or gets a permit.
     const bool puts = place_.capacity > 1 && range.end.empty();
     watch_ = queue_.watches_.watch(range, puts, [this](std::int64_t revision) {
       if (revision > read_at_) wake();
@@ -168,7 +168,7 @@ void QueueContention::watch(const KeyRange& range) {
   wait(random_between(check_min, check_max, executor()));
 }
 
-// The one behind us watches our key, and is to know that it is the first in line now.
+// Notifies the next waiter, which watches this key, that it is the first in line now.
 void QueueContention::announce() {
   Transaction transaction;
   transaction.if_created({own_.key}, own_.created).put(own_.key, request().holder, queue_.session_.lease());

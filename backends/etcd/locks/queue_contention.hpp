@@ -28,7 +28,7 @@ class QueueContention final : public SessionWaiter {
   void send(Transaction transaction, bool creates_key, OnAnswer f);
   void request_failed(const Failure& why, bool created_key);
 
-  // Before a try that cannot be made in one request.
+  // For a try that needs more than one request.
   void read_queue();
   void queue_read(const TransactionAnswer& answer);
   void create_key();
@@ -36,7 +36,7 @@ class QueueContention final : public SessionWaiter {
   void key_not_created(const TransactionAnswer& answer);
   void read_place();
   void place_read(const TransactionAnswer& answer);
-  // before: the nearest keys that ours waits for, the youngest first, as they were at that revision.
+  // before: the nearest keys that this acquire waits for, the newest first, at that revision.
   void judge(const std::vector<KeyValue>& before, std::int64_t revision);
   void watch(const KeyRange& range);
   void announce();
@@ -48,8 +48,8 @@ class QueueContention final : public SessionWaiter {
   const Place place_;
   const bool in_one_request_;  // a try
   OwnKey own_;
-  bool waited_ = false;       // behind others, perhaps
-  std::int64_t read_at_ = 0;  // the revision of the last look at the keys before ours
+  bool waited_ = false;       // perhaps behind others
+  std::int64_t read_at_ = 0;  // the revision at which the keys before this one were read
   std::unique_ptr<Watches::Interest> watch_;
 };
 

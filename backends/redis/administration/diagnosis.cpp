@@ -19,7 +19,7 @@ using Type = Reply::Type;
 
 namespace {
 
-// Everything is asked at once; the findings are written when the last answer is there.
+// All requests are sent at once; the findings are reported after the last answer.
 class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
  public:
   Diagnosis(CommandClient& commands, Backend::Handler<std::vector<Finding>> done)
@@ -88,7 +88,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
   void check_version(std::string_view info) {
     const std::string version(info_field(info, "redis_version").value_or("unknown"));
     int major = 0;
-    (void)std::from_chars(version.data(), version.data() + version.size(), major);  // 0 where it is no number
+    (void)std::from_chars(version.data(), version.data() + version.size(), major);  // 0 if it is no number
     if (major >= 5) {
       add(Severity::ok, "version", "Redis " + version);
     } else {
@@ -113,7 +113,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
     }
     const auto replicas = info_number(info, "connected_slaves").value_or(0);
     const auto wanted = commands_.options().replicas_ack;
-    // Sentinels, who know of those that are down, too, and what all of a cluster is like, say more.
+    // Sentinels also count replicas that are down, and judge_cluster() counts those of every master.
     if (commands_.options().sentinel || (commands_.options().cluster && replicas >= wanted)) {
       return add(Severity::ok, "role", "a master with " + std::to_string(replicas) + " replicas");
     }
@@ -152,7 +152,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
   }
 
   void compare_clocks(Result<Reply> reply, TimePoint) {
-    if (!reply.ok()) return;  // the rights are judged elsewhere
+    if (!reply.ok()) return;  // try_commands() reports a missing right
     const auto& fields = reply.value().elements;
     std::int64_t seconds = 0;
     if (fields.size() != 2 || !fields[0].is(Type::string)) return;
@@ -164,7 +164,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
                                                 "leases expire early or late, because Redis measures them by it"));
   }
 
-  // Runs what the scripts run, on keys that no lock has, because a script's error does not say which right is missing.
+  // Runs the scripts' commands on keys that no lock has, because a script's error does not name the missing right.
   void try_commands() {
     Executor& executor = commands_.executor();
     const std::string name = "dlock-doctor:" + OwnerId(executor.random(), executor.random()).to_string();

@@ -1,4 +1,4 @@
-// Looks for what endangers locks in a Redis server: its role, its settings, its clock, the rights of our user.
+// Checks a Redis server for dangers to locks: its role, settings and clock, and the rights of this user.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ void diagnose(CommandClient& commands, Backend::Handler<std::vector<Finding>> do
 // Without TLS an attacker on the network path can forge messages, and so the locks. No I/O.
 [[nodiscard]] Finding judge_encryption(const Options& options);
 
-// How long a master is silent before another one may take its place, by that setting, against a lease. No I/O.
+// Compares a lease with the time after which a silent master counts as down. setting: its name. No I/O.
 [[nodiscard]] Finding judge_down_after(std::string check, const std::string& setting,
                                        std::chrono::milliseconds down_after, const Options& options);
 

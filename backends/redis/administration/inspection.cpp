@@ -30,7 +30,7 @@ void inspect_by(Topology& topology, LockKind kind, const std::string& name, Time
       [kind, queues, name, done = std::move(done)](Node*, const Result<Reply>& reply, TimePoint) {
         if (!reply.ok()) return done(unanswered_question(reply.failure()));
         auto info = read_inspect(reply.value(), name, kind);
-        // This client's waiters do not stand in the queue.
+        // With a different strategy, this client's waiters are not in the queue.
         if (info.ok() && !queues) info.value().waiters.reset();
         done(std::move(info));
       });
@@ -58,15 +58,14 @@ std::vector<std::string> names_of(const std::vector<LockInfo>& infos) {
   return names;
 }
 
-// Finds the names by SCAN, which never holds up the server as KEYS does, then asks about each, or has each forgotten.
-// Of a cluster, the masters are scanned one after the other.
+// Finds the names by SCAN, which does not block the server for long as KEYS does, and inspects or forgets each. In a
+// cluster, it scans the masters one after the other.
 //
-// SCAN walks all keys of the database, those of others among them. Where it takes too long, nothing is listed, because
-// it is unknown what is missing. It stops by itself in time: a question without an answer by the deadline costs the
-// connection, which locks depend on.
+// SCAN visits all keys of the database, those of other programs included. If that takes too long, nothing is listed,
+// because it is unknown what is missing. The last query is sent early enough to be answered by the deadline.
 class Listing : public std::enable_shared_from_this<Listing> {
  public:
-  // idle: names are forgotten that were last taken so long ago.
+  // idle: forget the names that were last acquired at least so long ago.
   Listing(Topology& topology, LockKind kind, std::optional<std::chrono::nanoseconds> idle,
           Backend::Handler<std::vector<LockInfo>> done)
       : topology_(topology),
@@ -134,7 +133,7 @@ class Listing : public std::enable_shared_from_this<Listing> {
     look_at_names({});
   }
 
-  // cursor: where to go on, if anywhere.
+  // cursor: for the next SCAN; empty: none follows.
   void look_at_names(const std::string& cursor) {
     common::Survey::run(
         {names_.begin(), names_.end()},
@@ -145,20 +144,20 @@ class Listing : public std::enable_shared_from_this<Listing> {
           if (!seen.ok()) return self->done_(seen.failure());
           self->found_.insert(self->found_.end(), seen.value().begin(), seen.value().end());
           self->names_.clear();
-          const auto why = self->idle_ ? self->too_late() : std::nullopt;  // some were passed over then
+          const auto why = self->idle_ ? self->too_late() : std::nullopt;  // then some names were skipped
           if (why) return self->end_early(*why);
           if (!self->idle_) return self->done_(std::move(self->found_));
           cursor == "0" ? self->scan_next() : self->scan(cursor);
         });
   }
 
-  // What was forgotten is reported even if it was not all.
+  // If some names were forgotten, reports them instead of the failure.
   void end_early(const Failure& why) {
     if (found_.empty()) return done_(why);
     done_(std::move(found_));
   }
 
-  // With a prefix, all below it is shown, locks of other lockers among it.
+  // With a prefix, all keys below it are shown, locks of other libraries included.
   [[nodiscard]] bool shows_all() const { return !prefix_.empty(); }
 
   [[nodiscard]] std::optional<Failure> too_late() const {
@@ -200,14 +199,14 @@ class Listing : public std::enable_shared_from_this<Listing> {
   const Backend::Handler<std::vector<LockInfo>> done_;
   const TimePoint deadline_;
   const TimePoint last_question_;
-  const std::string pattern_;  // finds the locks' keys and their records, and a little more
+  const std::string pattern_;  // matches the locks' keys and their records, and a few others
   std::vector<common::Host> to_scan_;
   common::Host at_;
   std::set<std::string> names_;
   std::vector<LockInfo> found_;
 };
 
-// Compares with the values just read, so that a repeated attempt never breaks a lock that was taken in between.
+// Releases only the values just read, so that a retry never breaks a lock that was acquired in between.
 class Breaking : public std::enable_shared_from_this<Breaking> {
  public:
   Breaking(Topology& topology, LockKind kind, const std::string& name, Backend::Handler<bool> done)
@@ -274,7 +273,7 @@ class Breaking : public std::enable_shared_from_this<Breaking> {
   const Backend::Handler<bool> done_;
   const TimePoint deadline_;
   std::size_t left_ = 0;  // values to release
-  bool more_ = false;     // holders, perhaps
+  bool more_ = false;     // there may be more holders
   std::optional<Failure> failure_;
   bool broken_ = false;
   int attempts_ = 0;

@@ -1,4 +1,4 @@
-// Questions about locks, breaking one, and forgetting names.
+// Inspects, lists, breaks and forgets locks.
 #pragma once
 
 #include <string>

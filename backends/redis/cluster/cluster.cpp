@@ -43,11 +43,11 @@ struct Cluster::Run {
   const TimePoint deadline;
   Handler done;
   int redirections = 0;
-  bool redirected = false;  // to where it is under way, which the map may not know to have slots
-  Node* at = nullptr;       // where it is under way
-  std::uint64_t there = 0;  // its number there
+  bool redirected = false;  // to `at`, which may have no slots by the map
+  Node* at = nullptr;       // nullptr: it waits
+  std::uint64_t there = 0;  // its id there
   Node* because_of = nullptr;
-  Failure why;  // it waits
+  Failure why;  // of the wait
   Backoff backoff{longest_pause};
   Timer timer;
 };
@@ -71,7 +71,7 @@ Cluster::~Cluster() = default;
 
 // --- Nodes -----------------------------------------------------------------------------------------------------------
 
-// nullptr: there are too many, and it is none of the URL's.
+// nullptr: too many nodes are known, and the URL does not name this one.
 Node* Cluster::node_at(const common::Host& host) {
   const std::string address = host.to_string();
   const auto found = nodes_.find(address);
@@ -168,7 +168,7 @@ void Cluster::answered(std::uint64_t id, Result<Reply> reply, TimePoint sent) {
   finish(run, run->at, std::move(reply), sent);
 }
 
-// CommandClient passes on only those errors that are about the cluster.
+// error: about the cluster; CommandClient handles all others.
 void Cluster::follow(const std::shared_ptr<Run>& run, const std::string& error) {
   Node& at = *run->at;
   const ServerError kind = classify(error);
@@ -184,7 +184,7 @@ void Cluster::follow(const std::shared_ptr<Run>& run, const std::string& error) 
   if (!to->asks) {
     refresh();
     Node*& owner = owners_[run->slot];
-    // Only the node that is asked for the slot can have given it away.
+    // Only the slot's recorded owner can have given it away.
     if (owner == nullptr || owner == &at) owner = node;
   }
   if (++run->redirections > most_redirections) {
@@ -238,7 +238,7 @@ void Cluster::masters(TimePoint deadline, MastersHandler done) {
   refresh();
 }
 
-// The masters, each time beginning with another one, which may know more; then those of the URL.
+// Queries the masters, starting with a different one each time, then the hosts of the URL.
 void Cluster::read_map() {
   asking_ = true;
   again_ = false;
@@ -270,10 +270,10 @@ void Cluster::ask_next() {
         }
         if (ranges.ok()) return concluded(ranges);
         overdue_ = overdue_ || executor().now() >= deadline;
-        // What is wrong for good says more than that another one did not answer.
+        // A permanent failure says more than a node that did not answer.
         if (!failure_ || failure_->code == errc::unavailable || failure_->code == errc::ambiguous) {
           failure_ = ranges.failure();
-          if (failure_->code == errc::ambiguous) failure_->code = errc::unavailable;  // a question changes nothing
+          if (failure_->code == errc::ambiguous) failure_->code = errc::unavailable;  // a query changes nothing
         }
         ask_next();
       });
@@ -285,7 +285,7 @@ void Cluster::concluded(const Result<std::vector<SlotRange>>& map) {
   const TimePoint now = executor().now();
   if (map.ok()) take(map.value());
   not_before_ = saturating_add(now, random_between(shortest_pace, longest_pace, executor()));
-  // A request that waits for the first map has a deadline, until which a slow node may answer.
+  // Until the first map arrives, requests wait for a slow node until their deadlines.
   const bool patient = !known_ && overdue_ && map.failure().code == errc::unavailable;
   if (again_ || patient) refresh();
   const Lifetime::Watch life = lifetime_.watch();
@@ -306,7 +306,7 @@ void Cluster::answer_askers(const Result<std::vector<SlotRange>>& map) {
   }
 }
 
-// Requests that wait for the map, or for their next attempt.
+// Continues requests that wait for the map, or for their next attempt.
 void Cluster::resume_runs(const Result<std::vector<SlotRange>>& map) {
   std::vector<std::shared_ptr<Run>> waiting;
   for (const auto& [id, run] : runs_) {
@@ -329,8 +329,8 @@ void Cluster::take(const std::vector<SlotRange>& ranges) {
   ranges_ = ranges;
 }
 
-// Nodes that no longer have slots. Their requests in flight fail. A node with a channel stays until the channel has
-// moved.
+// Retires nodes that no longer have slots; their requests in flight fail. A node with a channel stays until the channel
+// has moved.
 void Cluster::retire_nodes() {
   if (!known_) return;
   executor().post(lifetime_.guard([this] {
@@ -389,7 +389,7 @@ void Cluster::keep_fresh() {
   });
 }
 
-// Follows each slot, and a node that has given up a channel may be the right one all the same.
+// Moves channels with their slots. A node that gave up a channel may still be the right one, so subscribes again.
 void Cluster::resubscribe() {
   std::vector<std::string> moved;
   for (auto& [channel, node] : channels_) {

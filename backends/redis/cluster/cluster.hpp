@@ -1,11 +1,10 @@
 // The nodes of a Redis Cluster, and which of them has which slot.
 //
-// A request is sent to the master of its key's slot as far as that is known. A node that does not have the slot names
-// the one that does (MOVED: from now on; ASK: for this request, while the slot moves), and the request follows, a few
-// times. If the cluster cannot answer yet (TRYAGAIN: some of the keys have moved; CLUSTERDOWN), the request is sent
-// again until its deadline. The map of slots is the answer of one of the nodes. It is read again whenever something
-// hints at a change, and every second while a channel is subscribed to: a master that was demoted tells its subscribers
-// nothing.
+// A request is sent to the master of its key's slot, as far as that is known. A node without the slot names the one
+// that has it (MOVED: from now on; ASK: for this request, while the slot moves), and the request follows, a few times.
+// If the cluster cannot answer yet (TRYAGAIN: some of the keys have moved; CLUSTERDOWN), the request is retried until
+// its deadline. The map of slots is the answer of one node. It is read again at each sign of a change, and every second
+// while a channel is subscribed to, because a demoted master does not notify its subscribers.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +34,7 @@ class Cluster final : public Topology, private Node::User {
   Cluster(BackendHost& host, const Options& options, StreamFactory streams, Node::User& user);
   ~Cluster() override;
 
-  // The master of the key's slot; a node of the URL as long as none is known.
+  // The master of the key's slot; if none is known, the first node of the URL.
   [[nodiscard]] Node& node_of(std::string_view key) override;
   std::uint64_t send(std::string_view key, Request request, TimePoint deadline, Handler done) override;
   bool withdraw(std::uint64_t id, Line line) override;
@@ -108,17 +107,17 @@ class Cluster final : public Topology, private Node::User {
   // Reading the map.
   bool asking_ = false;
   bool again_ = false;
-  std::vector<common::Host> candidates_;  // still to be asked, the next one last
+  std::vector<common::Host> candidates_;  // not queried yet, the next one last
   std::optional<Failure> failure_;
-  std::optional<Failure> last_failure_;  // of the attempts before, while none was answered
-  bool overdue_ = false;                 // one of them may still answer, and is given more time
-  std::size_t turn_ = 0;                 // with which master to begin
+  std::optional<Failure> last_failure_;  // of the last read, if it failed
+  bool overdue_ = false;                 // a node did not answer in time, but may be slow
+  std::size_t turn_ = 0;                 // the master to begin with
   std::vector<std::shared_ptr<Asker>> askers_;
   TimePoint not_before_ = TimePoint::min();
   Timer refresh_timer_;
   Timer fresh_timer_;
 
-  std::unordered_map<std::string, Node*> channels_;  // where each is subscribed to; nullptr: nowhere just now
+  std::unordered_map<std::string, Node*> channels_;  // the node it is subscribed to; nullptr: none now
   bool forbidden_ = false;
   Lifetime lifetime_;
 };

@@ -60,7 +60,7 @@ std::vector<Finding> judge_cluster(const ClusterState& state, const Options& opt
 
 namespace {
 
-// All masters are asked at once. Of all but the first one, what is well is not said again.
+// Queries all masters at once. Reports findings of severity ok only of the first one.
 class ClusterDiagnosis : public std::enable_shared_from_this<ClusterDiagnosis> {
  public:
   ClusterDiagnosis(Cluster& cluster, Backend::Handler<std::vector<Finding>> done)

@@ -1,4 +1,4 @@
-// What endangers locks in a cluster.
+// The dangers to locks in a cluster.
 #pragma once
 
 #include <chrono>
@@ -16,14 +16,13 @@
 
 namespace dlock::redis {
 
-// What there is to say about each master, and about the cluster. Answers within twice the response timeout.
-// Leaves nothing behind. In tasks only.
+// Findings about each master, and about the cluster. Answers within twice the response timeout. Leaves nothing behind.
+// In tasks only.
 void diagnose(Cluster& cluster, Backend::Handler<std::vector<Finding>> done);
 
 struct ClusterState {
   std::vector<SlotRange> ranges;
-  // Of each master by its address, and how long a node is silent before it counts as down, as far as they could be
-  // asked.
+  // Of each master by its address, and after which time a silent node counts as down; as far as the nodes answered.
   std::map<std::string, std::uint64_t> replicas = {};
   std::optional<std::chrono::milliseconds> node_timeout = std::nullopt;
 };

@@ -54,8 +54,8 @@ CommandClient::RequestId CommandClient::submit(Request request, TimePoint deadli
 
 void CommandClient::append_bytes(std::string& out, Request& request) {
   if (request.script == nullptr) return request.words.append_to(out);
-  // Whole at its first use on a connection: a script that has to be sent again would change places with what was sent
-  // after it.
+  // A script is sent whole at its first use on a connection: if it had to be sent again after NOSCRIPT, later requests
+  // would overtake it.
   if (introduced_.insert(request.script).second) request.whole_script = true;
   if (request.whole_script) {
     request.words.append_to(out, {"EVAL", request.script->text});
@@ -75,8 +75,8 @@ void CommandClient::send(Requests::Entry entry) {
   schedule_flush();
 }
 
-// A lone request goes out at once. When others are under way, more are likely to follow in this turn of the loop, and
-// they share one system call and one packet.
+// A lone request is sent at once. If others are in flight, this turn of the loop probably makes more, and they share
+// one system call and one packet.
 void CommandClient::schedule_flush() {
   if (delivering_ || flush_posted_) return;
   if (requests_.under_way().size() == 1) return link_.flush();
@@ -97,15 +97,15 @@ void CommandClient::answered(Requests::Entry entry, Reply reply) {
   const ServerError error = classify(reply.text);
   if (request.about == About::locks && !suggests_other_server(error)) answered_about_locks();
   if (error == ServerError::no_script && request.script != nullptr && !request.whole_script) {
-    // It was not run: the server was restarted, or told to forget its scripts. If the answer is not wanted any more,
-    // neither is the effect.
+    // It was not run: the server was restarted, or its scripts were flushed. If the answer is no longer wanted, neither
+    // is the effect.
     if (!request.done) return;
     request.whole_script = true;
     return send(std::move(entry));
   }
-  // Cluster decides what becomes of the request.
+  // Cluster redirects, retries or fails the request.
   if (options_.cluster && is_about_cluster(error)) {
-    if (request.whole_script) introduced_.erase(request.script);  // it was not run, so the server need not know it
+    if (request.whole_script) introduced_.erase(request.script);  // it was not run, so the server may not have it
     if (request.done) request.done(std::move(reply), entry.sent);
     return;
   }
@@ -132,7 +132,7 @@ void CommandClient::link_ready() {
     asks = asks || entry.payload.about == About::locks;
     send(std::move(entry));
   }
-  // The observer is to be told soon whether locks are served again.
+  // If no request shows soon whether locks are served again, a probe does.
   if (asks) return;
   (void)request(
       {"EVAL", "return 1", "0"}, TimePoint::max(), [](const Result<Reply>&, TimePoint) {}, About::locks);
@@ -166,7 +166,7 @@ void CommandClient::link_down(const Failure& why, bool was_ready) {
     if (!entry.payload.done) continue;
     Failure failure = why;
     if (why.code != errc::protocol) {
-      // A command that did not get out whole is never carried out.
+      // The server never executes a command that it did not receive completely.
       failure.code = entry.payload.end <= sent ? errc::ambiguous : errc::unavailable;
     }
     entry.payload.done(std::move(failure), entry.sent);
@@ -175,11 +175,11 @@ void CommandClient::link_down(const Failure& why, bool was_ready) {
 }
 
 void CommandClient::link_silent() {
-  if (!requests_.under_way().empty()) return;  // their answers are as good
+  if (!requests_.under_way().empty()) return;  // their answers prove as much
   (void)request({"PING"}, TimePoint::max(), [](const Result<Reply>&, TimePoint) {});
 }
 
-// A master can be demoted and keep its connections; as a replica it may go on taking writes.
+// A demoted master may keep its connections, and even accept writes as a replica.
 void CommandClient::check_role() {
   role_timer_.arm(saturating_add(executor_.now(), role_beat), [this] { check_role(); });
   (void)request(question_for(link_.role_question()), TimePoint::max(), [this](const Result<Reply>& reply, TimePoint) {

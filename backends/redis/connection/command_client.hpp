@@ -1,4 +1,4 @@
-// Requests and their answers over one pipelined connection. Nothing that blocks the connection may be asked here.
+// Requests and their answers over one pipelined connection, where a blocking command delays all later answers.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace dlock::redis {
 // errc::ambiguous if it may have. And when the request was sent.
 using CommandHandler = Callback<Result<Reply>, TimePoint>;
 
-// What becomes of a request that still waits for the connection when the client ends.
+// Whether a request that still waits for the connection is sent when the client ends.
 enum class AtTheEnd { dropped, sent };
 
 // Whether an answer shows that the server serves locks. A proxy may answer a PING and hang up at the first script.
@@ -36,10 +36,10 @@ enum class About { locks, server };
 struct CommandRequest {
   const Script* script = nullptr;  // if any
   Command words;                   // or what follows the script
-  bool whole_script = false;       // the server does not know it by its hash
+  bool whole_script = false;       // sent as text, not by its hash
   AtTheEnd at_the_end = AtTheEnd::dropped;
   About about = About::locks;
-  std::uint64_t end = 0;  // where it ends among the bytes of the connection
+  std::uint64_t end = 0;  // its end in the bytes of the connection
   CommandHandler done;    // empty: the answer is not wanted any more
 };
 
@@ -57,34 +57,34 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   // The handler is called once, never inside the call. The answer is given up at the deadline; a server that does not
   // answer for the whole response timeout loses the connection.
   RequestId request(Command command, TimePoint deadline, Handler done, About about = About::server);
-  // words: how many keys the script is given, these keys, its arguments. whole: it is not called by its hash, so that
-  // it need not be sent again, as it could not be behind ASKING.
+  // words: the number of keys, the keys, the arguments. whole: sends the script as text, because a retry after NOSCRIPT
+  // would lack its ASKING.
   RequestId run(const Script& script, Command words, TimePoint deadline, Handler done,
                 AtTheEnd at_the_end = AtTheEnd::dropped, bool whole = false);
   // The answer is not wanted any more: the handler is not called. True: the request was not sent and never will be. An
   // unknown id is ignored.
   bool withdraw(RequestId id) { return requests_.withdraw(id); }
 
-  // Answers without asking: not inside the call, and not once this has gone.
+  // Runs `answer` in a later task, unless this object has been destroyed.
   void answer_later(Task answer) { executor_.post(lifetime_.guard(std::move(answer))); }
 
   [[nodiscard]] Executor& executor() const noexcept { return executor_; }
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   [[nodiscard]] bool idle() const noexcept { return requests_.waiting().empty() && requests_.under_way().empty(); }
-  // Another one after each connection that has ended.
+  // Changes whenever a connection ends.
   [[nodiscard]] std::uint64_t connection_number() const noexcept { return connection_number_; }
-  // Whether this connection, while it stands, can ask its server for its role.
+  // Whether this user may query the server's role; while there is a connection.
   [[nodiscard]] bool knows_role() const noexcept { return link_.role_question() != RoleQuestion::none; }
-  // The server of this connection does what clients need: it takes writes.
+  // A write succeeded on this connection: if it breaks, the next one is made without a pause.
   void proven() noexcept { link_.proven(); }
-  // The connection, if it stands, leads to the wrong server, or may: makes another.
+  // The connection may lead to the wrong server: replaces it, if there is one.
   void reconnect(Failure why);
-  // Ends the connection, until one is wanted again, and fails what is under way.
+  // Closes the connection until the next request, and fails the requests in flight and those that wait.
   void rest(const Failure& why);
-  // For good; handlers are not called any more. Requests that are to be sent at the end go out, behind those of
-  // last_words(), if there is a connection at all: a server that hangs carries them out when it goes on.
+  // Ends all activity; handlers are not called any more. If there is a connection, sends the requests of last_word(),
+  // then those of AtTheEnd::sent that wait: an unresponsive server executes them when it recovers.
   void stop();
-  // Another request that is to be sent at the end. No handler.
+  // A request to send at the end, without a handler.
   void last_word(const Script& script, Command words);
 
  private:
@@ -114,9 +114,9 @@ class CommandClient final : private Link::User, private common::RequestTable<Com
   common::ConnectionObserver* const observer_;
   Requests requests_;
   std::vector<Request> last_words_;
-  std::string bytes_;                   // of the request that is being sent; kept for the room that it has
+  std::string bytes_;                   // of the request being sent; kept for its capacity
   std::set<const Script*> introduced_;  // to the server, on this connection
-  bool delivering_ = false;             // replies are being handed out; what is asked meanwhile goes out in one piece
+  bool delivering_ = false;             // during the replies of a read; requests made meanwhile are sent together
   bool flush_posted_ = false;
   std::uint64_t connection_number_ = 0;
   Timer role_timer_;

@@ -28,7 +28,7 @@ Handshake::Handshake(const Options& options) : options_(options) {
     if (!options.sentinel) steps_.push_back(Step::cluster);
     steps_.insert(steps_.end(), {Step::role, Step::info});
   }
-  // Always last, and always there: its reply is the proof that a Redis is at the other end.
+  // Always last: its reply proves that a Redis server is at the other end.
   steps_.push_back(Step::set_name);
 }
 
@@ -66,7 +66,7 @@ std::string Handshake::commands(std::string_view password) const {
 std::optional<Failure> Handshake::replied(const Reply& reply) {
   const Step step = steps_[next_++];
   Failure why = judge(step, reply);
-  // An unknown error: no request about a lock was sent.
+  // No request about a lock was sent, so no outcome is unknown.
   if (why.code == errc::ambiguous) why.code = errc::unavailable;
   if (why.code || next_ == steps_.size()) return why;
   return std::nullopt;
@@ -75,7 +75,7 @@ std::optional<Failure> Handshake::replied(const Reply& reply) {
 Failure Handshake::judge_role(Step step, const Reply& reply) {
   if (role_question_ != RoleQuestion::none) return {};  // answered by the step before
   if (reply.is(Reply::Type::error)) {
-    // A server in protected mode says DENIED to whatever comes first, and hangs up.
+    // A server in protected mode answers the first command with DENIED, and closes the connection.
     const ServerError error = classify(reply.text);
     const bool may_not = error == ServerError::no_permission && !reply.text.starts_with("DENIED");
     if (!may_not && error != ServerError::unknown_command && error != ServerError::other) return to_failure(reply.text);
@@ -110,15 +110,15 @@ Failure Handshake::judge(Step step, const Reply& reply) {
       case ServerError::too_many_clients:
         return to_failure(reply.text);
       case ServerError::no_permission:
-        // A server in protected mode says so to whatever comes first, and hangs up.
+        // Protected mode, as above.
         if (reply.text.starts_with("DENIED")) return to_failure(reply.text);
         return {};
       default:
-        return {};  // a name is a comfort, not a condition
+        return {};  // the name is optional
     }
   }
   Failure why = to_failure(reply.text);
-  // Old servers have words of their own for a password that is wrong.
+  // Old servers report a wrong password without an error code of its own.
   if (step == Step::auth && error == ServerError::other) why.code = errc::access_denied;
   return why;
 }

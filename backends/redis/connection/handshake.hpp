@@ -1,6 +1,6 @@
-// What is said first on each connection: who we are, which database, how we appear in CLIENT LIST. The server has to
-// say that it is a master: a replica that takes writes would grant what its master grants. All commands are sent at
-// once; the replies come back in order. No I/O.
+// The first commands on each connection: authentication, database, the server's role, the name in CLIENT LIST. The
+// server must be a master: a replica that accepts writes would grant what its master grants. All commands are sent at
+// once; the replies arrive in order. No I/O.
 #pragma once
 
 #include <cstddef>
@@ -28,15 +28,14 @@ class Handshake {
  public:
   explicit Handshake(const Options& options);
 
-  // All of them, as they are sent. password: where the options have one, or its file.
+  // All commands, encoded. password: if the options have one, or a password file.
   [[nodiscard]] std::string commands(std::string_view password) const;
 
-  // Takes the next reply. nullopt: there are more to come. Otherwise the verdict: no code means that the connection is
-  // ready for use.
+  // Takes the next reply. nullopt: more follow. Otherwise the verdict; no code: the connection is ready.
   [[nodiscard]] std::optional<Failure> replied(const Reply& reply);
-  // As the replies tell.
+  // From the replies.
   [[nodiscard]] RoleQuestion role_question() const noexcept { return role_question_; }
-  // The verdict: another server may be the master.
+  // The server is no master; a different address of its name may lead to one.
   [[nodiscard]] bool refused_role() const noexcept { return other_role_; }
 
  private:

@@ -76,7 +76,7 @@ void Link::take(Reply reply) {
     // The name may have several addresses, one of them the master's.
     if (handshake_->refused_role() && ++refused_addresses_ < connection_->stream->refuse_peer()) {
       handshake_.reset();
-      const auto gone = std::move(connection_);  // it is what called us
+      const auto gone = std::move(connection_);  // may be on the call stack
       return open();
     }
     Failure why{verdict->code, options_.endpoint() + ": " + verdict->detail};
@@ -123,7 +123,7 @@ void Link::break_off(Failure why) {
 void Link::down(Failure why) {
   const bool was_ready = ready();
   sent_ = connection_->stream->sent();
-  const auto gone = std::move(connection_);  // may be what called us
+  const auto gone = std::move(connection_);  // may be on the call stack
   drop_connection();
   reconnect_.down(why);
   user_.link_down(why, was_ready);

@@ -1,5 +1,5 @@
-// A connection to the server: made when it is first wanted and made again when it breaks (common::Reconnect), greeted
-// (Handshake), and watched over (common::Health).
+// A connection to the server: opened when it is first wanted and again when it breaks (common::Reconnect), with a
+// Handshake, monitored by common::Health.
 #pragma once
 
 #include <cstddef>
@@ -31,23 +31,23 @@ class Link final : private common::Stream::Events, private common::Health::User 
     virtual void link_ready() = 0;
     virtual void link_received(Reply reply) = 0;
     virtual void link_drained() = 0;
-    // The connection broke, or could not be made. sent(): how much of what was written may have reached the server.
+    // The connection broke, or could not be made. sent(): how many of the written bytes may have reached the server.
     virtual void link_down(const Failure& why, bool was_ready) = 0;
-    // Nothing was heard for a while: ask something, so that a dead connection is noticed.
+    // Nothing was received for a while: send a request, so that a dead connection is noticed.
     virtual void link_silent() = 0;
 
    protected:
     ~User() = default;
   };
 
-  // insists: goes on after a final refusal, with long pauses.
+  // insists: retries even after a final refusal, with long pauses.
   Link(Executor& executor, const Options& options, StreamFactory streams, User& user, bool insists = false);
   ~Link();
 
-  // Connects, unless it is connected; sooner than planned where it is pausing.
+  // Connects, unless it is connected; during a pause, sooner than planned.
   void want() { reconnect_.want(); }
   [[nodiscard]] bool ready() const noexcept { return reconnect_.is_ready(); }
-  // While nothing works: why.
+  // Why there is no connection.
   [[nodiscard]] Failure problem() const;
 
   // Only while ready. What is written goes out with flush().
@@ -63,15 +63,14 @@ class Link final : private common::Stream::Events, private common::Health::User 
   // A request about locks was answered on this connection.
   void answered() noexcept { reconnect_.answered(); }
   [[nodiscard]] bool is_answered() const noexcept { return reconnect_.is_answered(); }
-  // This connection is of use: if it breaks, the next one is made without a pause.
+  // This connection works: if it breaks, the next one is made without a pause.
   void proven() noexcept { reconnect_.proven(); }
 
-  // Something is wrong with this connection: give it up and make another.
+  // Closes a faulty connection, and opens another.
   void break_off(Failure why);
-  // Give up the connection, if any, and make another when it is wanted, at once then. link_down() is not called.
+  // Closes the connection, if any; the next one is opened without a pause when it is wanted. Does not call link_down().
   void rest();
-  // For good. last_words: sent before that where there is a connection, also behind a handshake that the server has
-  // not answered yet.
+  // Ends all activity. last_words: sent first if there is a connection, even behind an unanswered handshake.
   void stop(std::string_view last_words = {});
 
  private:

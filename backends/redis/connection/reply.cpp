@@ -111,7 +111,7 @@ std::optional<Reply> ReplyReader::next() {
   return reading_->finish(limits_);
 }
 
-// hiredis waits patiently for whatever a length announces; we do not.
+// hiredis waits for any length that the server announces; this refuses what exceeds the limits.
 void ReplyReader::check_incomplete() {
   const redisReader& reader = *reader_;
   const std::string_view rest(reader.buf + reader.pos, reader.len - reader.pos);
@@ -124,7 +124,7 @@ void ReplyReader::check_incomplete() {
   }
   std::uint64_t announced = 0;
   const auto parsed = std::from_chars(rest.data(), rest.data() + line_end, announced);
-  // Anything but digits is hiredis's to refuse, which it does once it looks at the item again.
+  // hiredis itself refuses anything but digits, when it parses the item again.
   if (parsed.ec == std::errc::result_out_of_range || announced > reading_->bytes) {
     problem_ = "the reply is larger than any that dlock expects";
   }

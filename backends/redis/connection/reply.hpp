@@ -1,4 +1,4 @@
-// What a Redis server answers, parsed within bounds. Any thread; no I/O.
+// The replies of a Redis server, parsed within bounds. Any thread; no I/O.
 #pragma once
 
 #include <cstddef>
@@ -24,15 +24,15 @@ struct Reply {
   [[nodiscard]] bool is(Type t) const noexcept { return type == t; }
 };
 
-// What a server may send us at most. Ten times of what a sane one does; a reply beyond it comes from something else.
+// What a server may send at most: ten times what Redis sends to dlock. A larger reply comes from something else.
 struct ReplyLimits {
   std::size_t bytes = std::size_t{4} << 20U;  // of one reply
   std::size_t elements = 65536;               // of one reply, at all depths together
   std::size_t line = std::size_t{64} << 10U;  // of a status, an error, a number or the head of an array
 };
 
-// Turns the bytes of a connection into replies. After a problem it is of no further use: bytes and replies can no
-// longer be matched, so the connection must be closed.
+// Parses the bytes of a connection. After a problem, the connection must be closed, because bytes and replies can no
+// longer be matched.
 class ReplyReader {
  public:
   explicit ReplyReader(ReplyLimits limits = {});
@@ -42,9 +42,9 @@ class ReplyReader {
 
   // Takes bytes as they came. At most a few KiB at a time keeps the memory bound tight.
   void feed(std::string_view bytes);
-  // The next complete reply; nullopt where more bytes are needed, or there is a problem.
+  // The next complete reply; nullopt: more bytes are needed, or there is a problem.
   [[nodiscard]] std::optional<Reply> next();
-  // Why these bytes are not Redis's; empty if all is well.
+  // Why these bytes are not Redis's protocol; empty: no problem.
   [[nodiscard]] const std::string& problem() const noexcept { return problem_; }
 
  private:

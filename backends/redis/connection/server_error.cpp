@@ -109,7 +109,7 @@ static_assert(std::all_of(meanings.begin(), meanings.end(),
                           [](const Meaning& each) { return &each == &meaning_of(each.error); }) &&
               &meaning_of(ServerError::other) == &meanings.back());
 
-// The command that a server does not know: what follows in quotation marks, which Redis 5 has another kind of.
+// The command that a server does not know, which the error quotes: Redis 5 in backquotes.
 std::string_view unknown_command(std::string_view text) noexcept {
   constexpr std::string_view quotes = "'`";
   const std::size_t begin = std::min(text.find_first_of(quotes), text.size());

@@ -22,18 +22,18 @@ enum class ServerError {
   misconfigured,  // MISCONF: it cannot save to disk and therefore refuses to write
   too_many_clients,
   interrupted,      // UNBLOCKED: the server became a replica during WAIT, or an administrator ended it
-  no_auth,          // NOAUTH: it wants a password
+  no_auth,          // NOAUTH: it requires a password
   wrong_password,   // WRONGPASS, and AUTH where there is no password
   no_permission,    // NOPERM, DENIED, and the same inside a script
   wrong_type,       // the key holds something else
   moved,            // MOVED: another node of the cluster has the slot
-  ask,              // ASK: and this key of it already
-  try_again,        // TRYAGAIN: and some of the keys already
-  cluster_down,     // CLUSTERDOWN: no node has the slot, or too many nodes are away
-  cluster,          // CROSSSLOT, ...: the node of a cluster
+  ask,              // ASK: the slot is moving, and a different node has this key
+  try_again,        // TRYAGAIN: the slot is moving, and so far only some of the keys have moved
+  cluster_down,     // CLUSTERDOWN: no node has the slot, or too many nodes are down
+  cluster,          // CROSSSLOT, ...: from a node of a cluster
   no_cluster,       // a server that is no node of a cluster
   no_such_db,       // SELECT of a database that does not exist
-  unknown_command,  // older than what we need, or renamed away
+  unknown_command,  // the server is too old, or the command was renamed
   other,
 };
 
@@ -44,14 +44,13 @@ enum class ServerError {
 // and the error may pass, so a try fails, and a wait repeats the request.
 [[nodiscard]] Failure to_failure(std::string_view text);
 
-// For the caller: a reply that is not what it should be, an error or anything else.
+// The failure for an unexpected reply, be it an error or not.
 [[nodiscard]] Failure unexpected(std::string_view to_what, const Reply& reply);
 
-// Whether it says that this is not the node of the cluster, or not the time, for what was asked.
+// Whether Cluster redirects or retries the request.
 [[nodiscard]] bool is_about_cluster(ServerError error) noexcept;
 
-// Whether this server may not be the one that we should talk to (any longer), so that the connection is best made
-// again.
+// Whether this may be the wrong server (by now), so that the client has to reconnect.
 [[nodiscard]] bool suggests_other_server(ServerError error) noexcept;
 
 }  // namespace dlock::redis

@@ -1,4 +1,4 @@
-// What a server says of itself: INFO, CONFIG GET, and the like. No I/O.
+// Parses what a server reports about itself: INFO, CONFIG GET, and the like. No I/O.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace dlock::redis {
 [[nodiscard]] std::optional<std::string_view> info_field(std::string_view info, std::string_view key);
 [[nodiscard]] std::optional<std::uint64_t> info_number(std::string_view info, std::string_view key);
 
-// What stands after that name where a reply has names and values in turn, as those of SENTINEL MASTER and CONFIG GET;
-// empty, nullopt: it is not there, or is no such number.
+// The value after that name in a reply of alternating names and values, such as SENTINEL MASTER and CONFIG GET; empty,
+// nullopt: there is none, or it is no number.
 [[nodiscard]] std::string_view field_in(const Reply& reply, std::string_view name);
 [[nodiscard]] std::optional<std::uint32_t> number_in(const Reply& reply, std::string_view name);
 
@@ -28,7 +28,7 @@ namespace dlock::redis {
 // nullopt: it names none.
 [[nodiscard]] std::optional<std::string_view> role_in(const Reply& reply);
 
-// What to tell a person if a server with this memory section may throw away locks.
+// The warning if a server with this memory section may evict locks.
 [[nodiscard]] std::optional<std::string> eviction_danger(std::string_view info);
 
 }  // namespace dlock::redis

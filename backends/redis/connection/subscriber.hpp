@@ -28,8 +28,8 @@ class Subscriber final : private Link::User {
     // Messages arrive from now on. One that was published before is missed.
     virtual void on_subscribed(const std::string& channel) = 0;
     virtual void on_message(const std::string& channel, const std::string& text) = 0;
-    // Messages are missed from now on. After a break, the subscriber subscribes again by itself; a node that has given
-    // up a channel's slot has to be replaced by another one (subscribe()).
+    // Messages are missed from now on. After a break, the subscriber subscribes again by itself. If a node gave up a
+    // channel's slot, subscribe() at the slot's new node.
     virtual void on_lost(const std::string& channel) = 0;
     // This client may not subscribe, so no message will arrive. Called once.
     virtual void on_forbidden(const Failure& why) = 0;
@@ -41,16 +41,16 @@ class Subscriber final : private Link::User {
   Subscriber(Executor& executor, const Options& options, StreamFactory streams, User& user);
   ~Subscriber();
 
-  // Connects if need be. A channel that is wanted already is left alone.
+  // Connects if needed. No effect if the channel is already wanted.
   void subscribe(const std::string& channel);
   void unsubscribe(const std::string& channel);
-  // A message of use was received: if the connection breaks, the next one is made without a pause.
+  // A useful message was received: if the connection breaks, the next one is made without a pause.
   void proven() { link_.proven(); }
   // Closes the connection without on_lost(), because new ones may lead to another server.
   void rest() { link_.rest(), forget(); }
-  // Connects again after that.
+  // Connects again after rest().
   void resume();
-  // The channels that it subscribes to, or will once it is connected.
+  // The channels that it is subscribed to, or will be once it is connected.
   [[nodiscard]] std::vector<std::string> channels() const;
   [[nodiscard]] bool is_forbidden() const noexcept { return forbidden_; }
 

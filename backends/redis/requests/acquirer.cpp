@@ -105,7 +105,7 @@ Result<AcquireAnswer> Acquirer::read(Node* node, const Result<Reply>& reply) {
     return reply.failure();
   }
   auto answer = read_acquire(reply.value());
-  // A grant and a place in the queue are writes. That another owner has the lock can be read.
+  // Grants and places in the queue are writes. The answer that a different owner has the lock needs only a read.
   const bool wrote = answer.ok() && (answer.value().granted || answer.value().rank);
   if (wrote) node->line(Line::acknowledged).proven();
   node->outage().answered(wrote);
@@ -122,7 +122,7 @@ void Acquirer::wait_for_replicas(Node& node, std::shared_ptr<Granted> granted) {
                             });
 }
 
-// Before anything is reported, because the next attempt has the same value.
+// Releases before it reports, because the next attempt has the same value.
 void Acquirer::take_back(std::shared_ptr<Granted> granted, Failure why) {
   request_release(topology_,
                   {granted->kind, granted->lock_key, granted->value, true, Line::acknowledged, granted->deadline},

@@ -1,4 +1,4 @@
-// One request for a lock: the acquire script and, with replicas_ack, the replicas' word that they have it.
+// A request for a lock: the acquire script and, with replicas_ack, the acknowledgement of the replicas.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace dlock::redis {
 
 enum class AcquireMode {
   try_once,  // do not queue
-  queue,     // queue; our channel is heard
-  blind,     // queue; we find out by asking
+  queue,     // queue; wake-ups reach this client
+  blind,     // queue; this client polls
   mark,      // do not queue; a writer that finds it busy keeps readers out for a moment
 };
 
 struct Place {
   AcquireMode mode = AcquireMode::try_once;
-  std::uint64_t ticket = 0;  // to queue where we were before, if we are not in the queue any more
+  std::uint64_t ticket = 0;  // to get the earlier place back, if it was lost
 };
 
 // In tasks only.
@@ -34,8 +34,8 @@ class Acquirer {
   // client: this client's part of its values.
   Acquirer(Topology& topology, std::string client) : topology_(topology), client_(std::move(client)) {}
 
-  // Answers at the deadline at the latest, never inside the call. In an outage a request that waits may be refused
-  // instead of sent; 0 then.
+  // Answers at the deadline at the latest, never inside the call. In an outage, a request that waits may be refused
+  // instead of sent; then returns 0.
   std::uint64_t start(const LockRequest& request, Place place, TimePoint deadline, Handler done);
   // The answer is not wanted any more. True: the request was not sent. An id of 0 is ignored.
   bool withdraw(std::uint64_t id) { return id == 0 || topology_.withdraw(id, Line::acknowledged); }

@@ -192,7 +192,7 @@ Result<LockInfo> read_inspect(const Reply& reply, const std::string& name, LockK
     info.token = record->token;
     const bool confirmed = record->value == value.text;
     if (info.held && confirmed) set_holder(info, record->holder);
-    // Who was granted the lead does not know it yet.
+    // The new leader has not confirmed its grant yet.
     if (kind == LockKind::election && !confirmed) {
       info.held = false;
       info.remaining.reset();

@@ -17,12 +17,12 @@ struct AcquireAnswer {
   FencingToken token = {};  // if granted
   // If not: when the lock expires; nullopt if it never does or that is unknown.
   std::optional<std::chrono::milliseconds> free_in = std::nullopt;
-  std::optional<std::uint64_t> rank = std::nullopt;  // how many are before us; nullopt: we do not queue
-  bool joined = false;                               // we were not in the queue until now
-  std::uint64_t ticket = 0;                          // our place in the queue, if we are in it
-  // The lock is free, and the server has more dead waiters than it removes in one call: the next call goes on.
+  std::optional<std::uint64_t> rank = std::nullopt;  // waiters ahead; nullopt: not in the queue
+  bool joined = false;                               // not in the queue before this request
+  std::uint64_t ticket = 0;                          // the place in the queue, if there is one
+  // The lock is free, and the server has more dead waiters than it removes in one call: repeat the request.
   bool more = false;
-  // Refused: others use the semaphore with so many permits.
+  // Refused: the semaphore is in use with this number of permits.
   std::optional<std::uint32_t> other_permits = std::nullopt;
 };
 
@@ -32,12 +32,12 @@ struct ReleaseAnswer {
   bool more = false;  // as above
 };
 
-// Each answers errc::protocol for a reply of another shape, and what an error reply means.
+// Each answers errc::protocol for a malformed reply, and for an error reply its meaning.
 [[nodiscard]] Result<AcquireAnswer> read_acquire(const Reply& reply);
 [[nodiscard]] Result<bool> read_renew(const Reply& reply);
 [[nodiscard]] Result<bool> read_forget(const Reply& reply);
 [[nodiscard]] Result<ReleaseAnswer> read_release(const Reply& reply);
-// waiters is left out unless we can count them.
+// waiters: only if they can be counted.
 [[nodiscard]] Result<LockInfo> read_inspect(const Reply& reply, const std::string& name,
                                             LockKind kind = LockKind::lock);
 

@@ -13,10 +13,10 @@ namespace dlock::redis {
 
 namespace {
 
-// The derived keys of K are "{K}:dlq" and so on, so that they hash as K does, unless K has a '}': then only what is
-// before that is hashed of them, and all of K. Where K has a hash tag of its own, that has to stay the first one: K, a
-// unit separator and "dlq". No lock's name has a control character, so the two forms cannot be mistaken for each other
-// or, with a prefix, for a lock.
+// The derived keys of K are "{K}:dlq" and so on, which hash as K does, unless K has a '}': then they hash only the part
+// before it, but K hashes all of K. If K has a hash tag, that must stay the first one: K, a unit separator and "dlq".
+// No lock's name has a control character, so the two forms cannot be mistaken for each other or, with a prefix, for a
+// lock.
 constexpr std::string_view closing = "}:";
 constexpr char separator = '\x1f';
 constexpr std::string_view queue_suffix = "dlq";
@@ -24,7 +24,7 @@ constexpr std::string_view alive_suffix = "dla";
 constexpr std::string_view fence_suffix = "dlf";
 constexpr std::array suffixes = {queue_suffix, alive_suffix, fence_suffix};
 
-// Of '%', '{' and '}'. A name in which one stands is encoded, so that no two names have the same key.
+// Of '%', '{' and '}'. A name that contains one of these is encoded, so that no two names have the same key.
 constexpr std::array<std::string_view, 3> encodings = {"%25", "%7B", "%7D"};
 
 // What comes before and after the lock's key.

@@ -18,8 +18,8 @@ namespace dlock::redis {
 
 // All in one hash slot, except where the lock's key has a '}' but no hash tag: as dlock:a}b, dlock:} and dlock:a{}b{c}.
 struct Keys {
-  std::string lock;   // the prefix and the name: what SET NX PX lockers in other languages know
-  std::string queue;  // who waits, in order
+  std::string lock;   // the prefix and the name: the key of SET NX PX lockers in other languages
+  std::string queue;  // the waiters, in order
   std::string alive;  // until when each waiter counts as alive
   std::string fence;  // the last fencing token and whose it is
 };
@@ -30,57 +30,54 @@ enum class Key { lock, queue, alive, fence };
 // Each kind of locks has a prefix of its own: "dlock:", "dlock.rw:", "dlock.sem:", "dlock.elect:"; or "x", "x.rw", ...
 // Without a prefix the key is the name, whatever kind it is of.
 [[nodiscard]] std::string lock_key(std::string_view prefix, std::string_view name, LockKind kind = LockKind::lock);
-// On a cluster, a name whose braces would put the keys beside the lock's into other slots is percent-encoded, and so is
-// one that looks as if it were.
+// In a cluster, a name whose braces would put derived keys into a different slot than the lock's is percent-encoded,
+// and so is a name that looks encoded.
 [[nodiscard]] std::string lock_key(const Options& options, std::string_view name, LockKind kind);
-// The name, of what is behind the prefix in a lock's key.
+// The name, from the part of a lock's key after the prefix.
 [[nodiscard]] std::string name_in(const Options& options, std::string_view behind_prefix);
 [[nodiscard]] inline std::string prefix_of(std::string_view prefix, LockKind kind) {
   return lock_key(prefix, "", kind);
 }
-// What a script is given first: how many keys, and these keys of a lock.
+// The first words of a script: the number of keys, and these keys of a lock.
 [[nodiscard]] Command with_keys(std::string_view lock_key, std::initializer_list<Key> keys);
 
-// Whether this name's key is what another name's queue, alive or fence key would be. Possible only where the prefix is
-// empty or made of opening braces.
+// Whether this name's key is the queue, alive or fence key of a different name. Possible only if the prefix is empty or
+// made of opening braces.
 [[nodiscard]] bool is_reserved(std::string_view prefix, std::string_view name);
 
 // The lock's key, if this is the key of a fencing token.
 [[nodiscard]] std::optional<std::string> lock_of_fence_key(std::string_view key);
-// Whether this is one of the keys beside a lock's.
+// Whether this is a queue, alive or fence key.
 [[nodiscard]] bool is_derived_key(std::string_view key);
 
 // Redis Cluster hashes only what is between the first '{' and the next '}', if there is something.
 [[nodiscard]] bool has_hash_tag(std::string_view key) noexcept;
 
-// As SCAN's MATCH takes it literally.
+// Escaped for the pattern of SCAN's MATCH.
 [[nodiscard]] std::string escape_pattern(std::string_view text);
 
-// The owner's value, "<client>:<owner id>": what the lock's key holds while it is held, nothing else. The client part
-// says where to send a wake-up.
+// The owner's value, "<client>:<owner id>", which is all that the lock's key holds. The client part names the channel
+// for wake-ups.
 [[nodiscard]] std::string value_of(std::string_view client, const OwnerId& owner);
 void add_value(Command& command, std::string_view client, const OwnerId& owner);
-// Whether it is one.
 [[nodiscard]] bool is_value(std::string_view text);
 // The owner, if this is a value of that client.
 [[nodiscard]] std::optional<OwnerId> owner_in(std::string_view value, std::string_view client);
 
 inline constexpr std::string_view channel_prefix = "dlock:w:";
-// Where a client's waiters are told that they were granted a lock, or are to watch its holder: on a cluster, of this
-// lock, in whose slot the channel is.
+// Notifies a client's waiters of a grant, or to watch the holder: in a cluster, those of this lock, in its slot.
 [[nodiscard]] std::string client_channel(std::string_view client);
 [[nodiscard]] std::string client_channel(const Options& options, std::string_view client, std::string_view lock_key);
 
 struct WakeUp {
   OwnerId owner;
-  // To watch: in how long the holder's time ends. nullopt: was granted the lock.
+  // To watch: the time until the holder's lease ends. nullopt: was granted the lock.
   std::optional<std::chrono::milliseconds> free_in;
 };
-// What a message on a client's channel says: "<value>", or "<value> <ms>"; nullopt if it is neither, or for another
-// client.
+// Parses a message on a client's channel: "<value>", or "<value> <ms>". nullopt: neither, or for a different client.
 [[nodiscard]] std::optional<WakeUp> wake_up_in(std::string_view text, std::string_view client);
 
-// Where all waiters are told that a lock became free.
+// Notifies all waiters that a lock became free.
 [[nodiscard]] std::string lock_channel(const Options& options, std::string_view lock_key);
 
 [[nodiscard]] inline std::string_view publish_command(const Options& options) {

@@ -20,7 +20,7 @@ Command release_words(const Options& options, LockKind kind, const std::string& 
   return words;
 }
 
-// first: the answer of the call before, if any. It tells what became of the value; further calls are for the waiters.
+// first: the answer of the first call, if this is a later one, which only removes dead waiters.
 void release(Topology& topology, const ReleaseRequest& request, std::optional<Result<ReleaseAnswer>> first,
              std::function<void(Node*, Result<ReleaseAnswer>)> done) {
   (void)topology.send(
@@ -58,7 +58,7 @@ Cleanup::Ask release_requests(Topology& topology, std::string client, std::funct
              const Cleanup::Claim& claim, Reason reason, TimePoint deadline, Cleanup::Answer done) {
     const bool leave = reason == Reason::give_up;
     std::string key = lock_key(topology.options(), claim.name, claim.kind);
-    // Who gave up asks again and again, as waiters do.
+    // A waiter that gave up retries its release, so an outage limits it like a waiter.
     Node& first = topology.node_of(key);
     if (leave && !first.outage().may_ask()) {
       return first.commands().answer_later([done = std::move(done), why = first.outage().why()] { done(why); });
@@ -72,7 +72,7 @@ Cleanup::Ask release_requests(Topology& topology, std::string client, std::funct
             if (node != nullptr) node->outage().failed(answer.failure());
             return done(answer.failure());
           }
-          // The answer is that of the first call, of which there may be several; the last one may have reached no node.
+          // If several calls were made, the answer is the first one's; the last one may have reached no node.
           if (node != nullptr) node->outage().answered(leave || answer.value().was == ReleaseAnswer::Was::ours);
           if (!answer.value().may_publish) publish_forbidden();
           done(answer.value().was == ReleaseAnswer::Was::ours);

@@ -1,4 +1,4 @@
-// Asks Redis to free a lock.
+// Requests to Redis to free a lock.
 #pragma once
 
 #include <functional>
@@ -21,16 +21,16 @@ struct ReleaseRequest {
   TimePoint deadline;  // of the answer
 };
 
-// Frees the lock if it is this value's, and hands it to a living waiter. If many dead ones are in the way, it asks
-// several times. The topology outlives it.
+// Frees the lock if this value holds it, and grants it to a living waiter. Repeats the request if there are many dead
+// ones. The topology outlives it.
 void request_release(Topology& topology, const ReleaseRequest& request,
                      std::function<void(Node*, Result<ReleaseAnswer>)> done);
 
 // Frees it when the client ends, without an answer (CommandClient::last_word()). The value leaves the queue.
 void release_at_the_end(Topology& topology, LockKind kind, const std::string& lock_key, const std::string& value);
 
-// client: this client's part of its values. publish_forbidden: called when the server says that it may not tell
-// waiters. The topology outlives it.
+// client: this client's part of its values. publish_forbidden: called if this user may not notify waiters. The topology
+// outlives it.
 [[nodiscard]] Cleanup::Ask release_requests(Topology& topology, std::string client,
                                             std::function<void()> publish_forbidden);
 

@@ -8,7 +8,7 @@
 
 namespace dlock::redis {
 
-// Whether it is a kind that several may hold: then its scripts and its keys are others than the plain lock's.
+// Whether several may hold a lock of this kind, which then has other scripts and another layout of data.
 [[nodiscard]] constexpr bool several_hold(LockKind kind) noexcept {
   return kind == LockKind::read_write || kind == LockKind::semaphore;
 }

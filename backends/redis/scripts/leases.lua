@@ -1,5 +1,5 @@
--- Read-write locks and semaphores have one queue. A reader or a permit gets the lock beside others while there is room,
--- a writer alone, and none before earlier waiters. So readers that are neighbours in the queue get it together.
+-- Read-write locks and semaphores have one queue. Readers, and permits, hold the lock together while there is room, a
+-- writer alone, and none before earlier waiters. So readers that are neighbours in the queue get it together.
 --
 -- The lock is a sorted set of the holders' values by the server's time (ms) until which each holds it: each holder has
 -- a lease of its own. It expires some time after the last lease, so that the owner of an expired lease is still known.

@@ -26,7 +26,7 @@ local grant, publish_command, client_channels = ARGV[2], ARGV[4], ARGV[5]
 if ARGV[3] == 'leave' then
   local rank = call('ZRANK', KEYS[2], value)
   dequeue({value})
-  -- One of the first may have been told to watch the owner.
+  -- One of the first may be watching the owner.
   local left = owner and not mine and rank and rank < 10 and call('PTTL', KEYS[1]) or 0
   if left > 0 then assign_watcher(owner, left) end
 end

@@ -15,10 +15,10 @@ local function dequeue(waiters)
   call('ZREM', KEYS[2], unpack(waiters))
   call('ZREM', KEYS[3], unpack(waiters))
 end
--- An expiry is not published. So one waiter is told when the time of `owner` ends, and asks then; waiters that were not
--- told ask by themselves, later the further back they are. It is the first waiter of another client than the owner's,
--- because that client may be dead or stopped as a whole. Only if the queue seems to have no other client, it is the
--- first one. At most eight channels are tried.
+-- An expiry publishes no message. So one waiter gets a message with the time until `owner` expires, and checks then;
+-- the others check by themselves, later the further back they are. It is the first waiter of a different client than
+-- the owner's, because the owner's client may be dead or stopped as a whole. Only if the queue seems to have no other
+-- client, it is the first one. At most eight channels are tried.
 local function assign_watcher(owner, ms)
   local own, unreachable, tried, spare = client_of(owner), {}, 0, nil
   local function assigned(waiter, client)

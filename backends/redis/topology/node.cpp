@@ -36,8 +36,8 @@ void Node::Connection::opened() {
   node_.user_.on_state(node_, NodeState::connected);
 }
 
-// The name may lead to another server now, as after a failover. A message is received only where others publish, so the
-// subscriber connects again, too, after a command was answered on a new connection.
+// The name may lead to a different server now, as after a failover. The subscriber must be on the server where others
+// publish, so it reconnects, too, once a command was answered on a new connection.
 void Node::Connection::broken(const Failure& why) {
   news_.broken(why);
   node_.outage_.failed({errc::unavailable, why.detail});

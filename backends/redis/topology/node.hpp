@@ -1,4 +1,4 @@
-// One server as the client uses it: its connections, and whether it can be used just now.
+// One server: the client's connections to it, and whether it is usable.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@
 
 namespace dlock::redis {
 
-// Which connection for commands. With replicas_ack, writes that replicas have to acknowledge go over a further one,
+// The connection for a command. With replicas_ack, writes that replicas have to acknowledge go over a second one,
 // because WAIT blocks it; otherwise there is one for all.
 enum class Line { common, acknowledged };
 
 enum class NodeState {
   connected,  // a connection for acquires was made; nothing about locks was answered on it yet
-  usable,     // an outage has ended: all who wait should send a request
-  down,       // a connection broke; the others, that of the subscriber included, are made again, too
+  usable,     // an outage has ended: all waiters should retry
+  down,       // a connection broke; the others, the subscriber's included, are replaced, too
 };
 
 struct Request {
@@ -46,7 +46,7 @@ class Node {
     ~User() = default;
   };
 
-  // options: of which host is the node's. All but options outlive it.
+  // options: with this node as the host. All but options outlive it.
   Node(Executor& executor, Options options, const StreamFactory& streams, common::ConnectionNews& news, User& user);
 
   [[nodiscard]] const Options& options() const noexcept { return options_; }
@@ -57,14 +57,14 @@ class Node {
   [[nodiscard]] Subscriber& subscriber() noexcept { return subscriber_; }
   [[nodiscard]] const Subscriber& subscriber() const noexcept { return subscriber_; }
   [[nodiscard]] Outage& outage() noexcept { return outage_; }
-  // Only with replicas_ack: of what went over Line::acknowledged.
+  // Only with replicas_ack: of the writes over Line::acknowledged.
   [[nodiscard]] ReplicaAcks& replica_acks() noexcept { return *replica_acks_; }
 
-  // It may be the wrong server: makes all connections for commands again.
+  // It may be the wrong server: replaces all connections for commands.
   void reconnect(const Failure& why);
-  // It is not needed any more, or not for now: ends all connections, and fails the requests in flight.
+  // It is not needed, at least for now: closes all connections, and fails the requests in flight.
   void rest(const Failure& why);
-  // For good, as CommandClient::stop().
+  // Ends all activity, as CommandClient::stop().
   void stop();
 
  private:

@@ -1,5 +1,5 @@
-// While the server refuses what waiters ask, or cannot be asked: one of a client's waiters asks in place of all, less
-// and less often. Says who may ask, and when an outage has ended. No I/O.
+// An outage: waiters' requests fail, or the connection is broken. Then one of a client's waiters retries for all, less
+// and less often. Decides which waiter may, and when the outage has ended. No I/O.
 #pragma once
 
 #include <chrono>
@@ -18,21 +18,21 @@ namespace dlock::redis {
 // In tasks only.
 class Outage {
  public:
-  // over: called when an outage has ended. everyone: all waiters should ask again now. Otherwise the last outage is so
-  // recent that the server may be failing by turns, and every waiter should ask in its own time.
+  // over: called when an outage has ended. everyone: all waiters should retry now. Otherwise the last outage is so
+  // recent that the server may be failing intermittently, and every waiter should keep to its own time.
   Outage(Executor& executor, std::function<void(bool everyone)> over) : executor_(executor), over_(std::move(over)) {}
 
-  // Whether a waiter may ask now. In an outage, this takes the turn.
+  // Whether a waiter may send a request now. In an outage, true lets no other waiter do so for a while.
   [[nodiscard]] bool may_ask() {
     if (!why_) return true;
     if (executor_.now() < next_turn_) return false;
     plan();
     return true;
   }
-  // Why a waiter may not ask. Only after may_ask() said so.
+  // Why a waiter may not. Only after may_ask() returned false.
   [[nodiscard]] const Failure& why() const noexcept { return *why_; }
 
-  // A question failed, or the connection broke. Ignored where that says nothing about other questions.
+  // A request failed, or the connection broke. Ignores failures that say nothing about other requests.
   void failed(Failure why) {
     if (why.code != errc::unavailable && why.code != errc::ambiguous) return;
     const bool begins = !why_;
@@ -41,10 +41,10 @@ class Outage {
     if (begins && now >= saturating_add(over_since_, proof_time)) backoff_.reset();
     if (begins || now >= next_turn_) plan();
   }
-  // A new connection may be better than the last one, so the next waiter need not wait for its turn.
+  // A new connection may work, so the next waiter may send a request at once.
   void reconnected() { next_turn_ = executor_.now(); }
-  // A question was answered. wrote: which took a write, so that the server is as good as new. Without one it may be a
-  // replica, or short of memory.
+  // A request was answered. wrote: it included a write, so the server is fully usable; otherwise it may be a replica,
+  // or short of memory.
   void answered(bool wrote) {
     if (!why_) return;
     why_.reset();
@@ -55,7 +55,7 @@ class Outage {
   }
 
  private:
-  // Twice as often as a waiter that backs off by itself, so that a lone one always finds that it may ask.
+  // Twice as often as a waiter that backs off by itself, so that a lone one is always allowed.
   void plan() { next_turn_ = saturating_add(executor_.now(), backoff_.next(executor_) / 2); }
 
   Executor& executor_;

@@ -1,5 +1,5 @@
-// Which servers there are, and which of them a request about a key is sent to: the one server of a URL (Single), the
-// master that sentinels name (SentinelTopology), or the node that has the key's slot (Cluster).
+// The servers, and which of them gets a request about a key: the one server of a URL (Single), the master that
+// sentinels name (SentinelTopology), or the node that has the key's slot (Cluster).
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ namespace dlock::redis {
 // In tasks only.
 class Topology {
  public:
-  // node: the one that answered, or did not; nullptr if the failure says nothing about any.
+  // node: the one that answered or failed to; nullptr if no node is at fault.
   using Handler = Callback<Node*, Result<Reply>, TimePoint>;
 
   Topology(Executor& executor, Options options) : executor_(executor), options_(std::move(options)) {}
@@ -38,20 +38,20 @@ class Topology {
     return saturating_add(executor_.now(), options_.response_timeout);
   }
 
-  // The one that has the key, as far as is known.
+  // The node that has the key, as far as is known.
   [[nodiscard]] virtual Node& node_of(std::string_view key) = 0;
   // As CommandClient::run() and request(), wherever the key is. The handler is called once, never inside the call, at
   // the deadline at the latest. Returns an id, never 0.
   virtual std::uint64_t send(std::string_view key, Request request, TimePoint deadline, Handler done) = 0;
   // The answer is not wanted any more. True: the request was not sent and never will be.
   virtual bool withdraw(std::uint64_t id, Line line) = 0;
-  // This may be the wrong node: the next requests find the right one. Whether its subscriber connects again, too.
+  // This may be the wrong node: later requests find the right one. Returns whether its subscriber reconnects, too.
   virtual bool on_wrong_node(Node& node, const Failure& why) = 0;
 
-  // Every node that has locks, once that is known; at the deadline at the latest.
+  // All nodes that have locks, once they are known; at the deadline at the latest.
   using MastersHandler = std::function<void(Result<std::vector<common::Host>>)>;
   virtual void masters(TimePoint deadline, MastersHandler done) = 0;
-  // nullptr: none of them is there any more.
+  // nullptr: it is no longer one of them.
   [[nodiscard]] virtual Node* master_at(const common::Host& host) = 0;
 
   // As Subscriber's, at the node that has the channel.
@@ -60,7 +60,7 @@ class Topology {
   virtual void proven(const std::string& channel) = 0;
   [[nodiscard]] virtual bool is_forbidden() const noexcept = 0;
 
-  // This owner has a lock, or waits for one, for so long from now on; or no longer.
+  // This owner holds or awaits a lock for so long from now on; or no longer.
   virtual void in_use(const OwnerId& /*owner*/, std::chrono::nanoseconds /*time*/) {}
   virtual void done_with(const OwnerId& /*owner*/) {}
   // How many replicas have to acknowledge a write.
@@ -68,7 +68,7 @@ class Topology {
 
   // The settings and states that endanger locks. Leaves nothing behind.
   virtual void diagnose(Backend::Handler<std::vector<Finding>> done) = 0;
-  // For good, as CommandClient::stop().
+  // Ends all activity, as CommandClient::stop().
   virtual void stop() = 0;
 
  private:

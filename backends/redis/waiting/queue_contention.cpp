@@ -44,7 +44,7 @@ void QueueContention::answered(const Result<AcquireAnswer>& result, TimePoint se
   in_flight_ = false;
   if (!result.ok()) {
     const Failure& why = result.failure();
-    // An answer that cannot be read does not say what was done.
+    // After a malformed answer, the outcome is unknown.
     if (why.code == errc::ambiguous || why.code == errc::protocol) maybe_known_ = unanswered_ = true;
     return failed(why);
   }
@@ -55,8 +55,8 @@ void QueueContention::answered(const Result<AcquireAnswer>& result, TimePoint se
   }
   channel_.subscribe();
   if (answer.joined) {
-    watches_holder_ = false;  // the server tells the last one in line only if its turn comes
-    // It lost its place: perhaps its channel is not reachable, or those that release the lock may not publish.
+    watches_holder_ = false;  // a waiter that has just joined was not told to watch
+    // It lost its place: its channel may be unreachable, or the releasing clients may not publish.
     if (maybe_known_) {
       if (ticket_ > 0 && !claims_ticket_) overlooked_ = true;
       channel_.probe();

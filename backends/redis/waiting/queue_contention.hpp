@@ -25,9 +25,9 @@ class QueueContention final : public Waiter {
 
   // The server granted it the lock, or its channel became reachable.
   void on_wake_up();
-  // The server told it to check when the holder's lease ends.
+  // The server assigned it to check when the holder's lease ends.
   void on_watch(std::chrono::nanoseconds free_in);
-  // The server or the connection is usable again: sends the next request, unless one is in flight. Whether it does.
+  // The server or the connection is usable again: unless a request is in flight, sends the next one and returns true.
   bool on_recovered();
 
  private:
@@ -44,7 +44,7 @@ class QueueContention final : public Waiter {
   std::uint64_t request_id_ = 0;
   std::uint64_t subscription_of_request_ = 0;
   bool claims_ticket_ = false;
-  TimePoint holder_expires_ = TimePoint::max();  // as on_watch() said meanwhile
+  TimePoint holder_expires_ = TimePoint::max();  // from on_watch() during the request
 
   // The place in the queue, until when it may be claimed, and the subscription during which it was assigned. A release
   // discards the waiters of a client whose subscription was cut, so that they lose their places.
@@ -53,7 +53,7 @@ class QueueContention final : public Waiter {
   std::uint64_t subscription_of_ticket_ = 0;
 
   TimePoint check_at_;           // while waiting
-  bool watches_holder_ = false;  // the server told this waiter to
+  bool watches_holder_ = false;  // the server assigned this waiter to
   bool overlooked_ = false;      // it lost its place although its channel is reachable: releases do not wake it
   bool maybe_known_ = false;     // the server may have this owner in its queue, or even hold the lock for it
   bool unanswered_ = false;      // a request was not answered, and may be carried out even after later ones

@@ -48,7 +48,7 @@ void WakeUps::leave(const OwnerId& owner, const std::string& channel) {
   channels_.erase(found);
 }
 
-// Each may end waiters and the channel with them, and others may come.
+// f may end waiters, and the channel with them, or start new ones.
 template <class F>
 void WakeUps::for_each_waiter(const std::string& channel, F&& f) {
   const auto found = channels_.find(channel);
@@ -73,10 +73,10 @@ std::vector<std::string> WakeUps::channels_at(const Node& node) const {
 
 void WakeUps::on_state(const Node& node, NodeState state) {
   switch (state) {
-    case NodeState::connected:  // one request finds out whether the server is usable again
+    case NodeState::connected:  // one request shows whether the server is usable again
       if (!recover_one(node)) watchers_.tell_any();
       return;
-    case NodeState::usable:  // the server may have forgotten who waits
+    case NodeState::usable:  // the server may have lost its queues
       for (const std::string& name : channels_at(node)) recover_waiters(name);
       for (const auto& [name, entry] : channels_) {
         if (!entry->channel->reachable()) entry->channel->probe();

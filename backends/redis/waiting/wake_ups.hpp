@@ -1,5 +1,5 @@
-// Messages of the channels that this client subscribes to, and whom they wake: on the client's own channels a waiter of
-// the queue, on the channel of a lock those who watch it.
+// Passes on the messages of the channels that this client subscribes to: on its own channels to a waiter in the queue,
+// on the channel of a lock to those who watch it.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ class WakeUps {
   // client: this client's part of its values.
   WakeUps(Topology& topology, Acquirer& acquirer, Cleanup& cleanup, std::string client);
   [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& request, GrantSink& sink);
-  // Calls changed at each message on the channel, and whenever it was subscribed to.
+  // Calls changed at each message on the channel, and each time it is subscribed to.
   [[nodiscard]] std::unique_ptr<Watch> watch(const std::string& channel, std::function<void()> changed);
 
   void on_state(const Node& node, NodeState state);
@@ -38,8 +38,8 @@ class WakeUps {
 
  private:
   friend class QueueContention;
-  // The waiters of one server share a channel, which is kept; in a cluster the waiters of a lock do, while there are
-  // some.
+  // The waiters on one server share a channel, which is kept; in a cluster, the waiters of a lock share one, while
+  // there are some.
   struct Channel {
     std::unique_ptr<WakeupChannel> channel;
     std::unordered_map<OwnerId, QueueContention*> waiters;

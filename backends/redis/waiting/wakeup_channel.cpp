@@ -10,8 +10,8 @@ namespace dlock::redis {
 
 namespace {
 
-// After so many, waiters poll for as long as the connections stand. Connections that are made again because of a failed
-// probe do not begin a new count.
+// After so many, waiters poll for as long as the connections last. A reconnect because of a failed probe does not reset
+// the count.
 constexpr int most_failed_probes = 5;
 
 }  // namespace
@@ -77,14 +77,14 @@ void WakeupChannel::probed(const Node* node, const Result<Reply>& reply) {
     const auto notify = became_reachable_;  // which may destroy this
     return notify();
   }
-  // Without the right to publish, it stays unknown.
+  // Without the right to publish, it stays unknown whether wake-ups arrive.
   const bool denied = !receivers.ok() && receivers.failure().code == errc::access_denied;
   if (denied || ++failed_probes_ > most_failed_probes) {
     state_ = State::poll_only;
     return;
   }
   state_ = State::probing;
-  // The server that does not count our subscriber. If it did not answer, nothing is known about it.
+  // The server that does not count the subscriber; unset if it did not answer.
   std::optional<common::Host> elsewhere;
   if (receivers.ok()) elsewhere = node->options().host;
   probe_timer_.arm(

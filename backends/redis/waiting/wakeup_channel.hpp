@@ -1,7 +1,7 @@
 // A channel on which waiters of this client are woken, and whether a wake-up can reach them. Redis discards a waiter
-// that counts on messages if its channel has no subscriber. The subscriber may be connected to another server than the
-// one that publishes: after a failover, where a name leads to several servers, or through a proxy. So a channel counts
-// as reachable only after the server that the waiters' requests go to has counted its subscriber.
+// that relies on messages if its channel has no subscriber. The subscriber may be on a different server than the
+// publishers: after a failover, if a name leads to several servers, or through a proxy. So a channel counts as
+// reachable only after the server that gets the waiters' requests has counted its subscriber.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ class WakeupChannel {
   void on_lost();
   // This client may not subscribe.
   void on_forbidden();
-  // Asks the server how many receive a message, unless it is being asked or the channel is not subscribed to.
+  // Sends a message to count its receivers, unless one is in flight or the channel is not subscribed to.
   void probe();
 
  private:

@@ -1,5 +1,5 @@
-// The node that the URL names as the root of everything, created where it is missing. A session that has it as its root
-// cannot do that, so this one has the ensemble's.
+// The chroot that the URL names, created if it is missing. A session within a chroot cannot create it, so this one has
+// none.
 #pragma once
 
 #include <string>
@@ -25,8 +25,8 @@ class Chroot final : private Session::User {
   Chroot(Executor& executor, Options options, HandleFactory handles);
   ~Chroot();
 
-  // Creates what is missing, plain nodes that stay when they are empty, and answers with them; nothing where the URL
-  // has no chroot. Needs rights only where something is missing. Answers within the response timeout.
+  // Creates what is missing, as plain nodes, which stay when they are empty, and answers with them; with nothing if the
+  // URL has no chroot. Needs rights only if something is missing. Answers within the response timeout.
   void make(Backend::Handler<Names> done);
 
  private:
@@ -35,7 +35,7 @@ class Chroot final : private Session::User {
   void session_ready(bool /*fresh*/) override { queries_.session_ready(); }
   void session_alive(TimePoint /*valid_until*/) override {}
   void session_suspended(const Failure& why) override;
-  void session_lost(const Failure& /*why*/) override {}  // there will be another one, and the deadline judges
+  void session_lost(const Failure& /*why*/) override {}  // the session is replaced, and the deadline decides
 
   const std::string path_;
   const Options options_;  // without the chroot

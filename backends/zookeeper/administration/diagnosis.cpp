@@ -16,7 +16,7 @@ namespace {
 using Severity = Finding::Severity;
 using Query = Queries::Query<bool>;
 
-// Questions the servers and examines the session at the same time.
+// Queries the servers and checks the session at the same time.
 class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
  public:
   using Done = Backend::Handler<std::vector<Finding>>;
@@ -80,7 +80,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
     }
   }
 
-  // With the requests of an acquire, at a place that no lock has.
+  // The requests of an acquire, for a name that no lock has.
   void create_lock(const Query& query) {
     Executor& executor = patient_.executor;
     const std::string lock =
@@ -114,7 +114,7 @@ class Diagnosis : public std::enable_shared_from_this<Diagnosis> {
     if (outcome.problem != Problem::none && !follows && problem_.empty()) problem_ = outcome.failure.detail;
   }
 
-  // The connection broke. The one node is below the other.
+  // The connection broke. One node is below the other.
   void remove_later(const std::string& lock) {
     Removals& removals = patient_.removals;
     const auto epoch = patient_.requests.session().epoch();

@@ -1,5 +1,5 @@
-// Checks for dlock doctor: the servers, by what they report of themselves; the session; the place of the locks, and the
-// client's rights there.
+// Checks for dlock doctor: the servers' reports on themselves, the session, the nodes above the locks, and the client's
+// rights there.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,7 @@ struct Patient {
   Removals& removals;
 };
 
-// Answers within the response timeout, with or without a session. Removes what it creates, if need be later. In tasks
+// Answers within the response timeout, with or without a session. Removes what it creates, later if necessary. In tasks
 // only.
 void diagnose(Queries& queries, const ServerAsker& ask, const Patient& patient,
               Backend::Handler<std::vector<Finding>> done);

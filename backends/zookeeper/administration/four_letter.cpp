@@ -20,7 +20,7 @@ class Question final : private common::Stream::Events {
  public:
   using Done = std::function<void(Result<std::string>)>;
 
-  // Calls done once, which destroys the question.
+  // Calls done once, which destroys this object.
   Question(Executor& executor, const Host& host, TimePoint deadline, Done done)
       : name_(host.to_string()),
         done_(std::move(done)),

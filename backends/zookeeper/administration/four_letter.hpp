@@ -1,5 +1,5 @@
-// srvr, one of ZooKeeper's four-letter words: a server reports on itself, over a connection of its own and without a
-// session. Servers answer this word unless their setting 4lw.commands.whitelist says otherwise.
+// srvr, one of ZooKeeper's four-letter words: a server's report on itself, over a separate connection without a
+// session. Servers answer it unless 4lw.commands.whitelist excludes it.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace dlock::zookeeper {
 
-// Asks a server, and calls done with its answer, by the deadline at the latest, as a task. The end of the asker, with
-// all its copies, cancels the questions. In tasks only; tests have their own.
+// Queries a server, and calls done with its answer in a task, by the deadline at the latest. Destroying the asker and
+// all its copies cancels the queries. In tasks only; tests have their own.
 using ServerAsker =
     std::function<void(const Host& host, TimePoint deadline, std::function<void(Result<std::string>)> done)>;
 [[nodiscard]] ServerAsker ask_over_tcp(Executor& executor);

@@ -18,7 +18,7 @@ namespace dlock::zookeeper {
 
 namespace {
 
-// The holder may go between the list and the query of its node.
+// The holder may release between the list and the query of its node.
 constexpr int max_attempts = 5;
 // Curator's Revoker writes it over the holder's data, to ask for the lock.
 constexpr std::string_view request_to_let_go = "__REVOKE__";
@@ -49,7 +49,7 @@ struct Lock {
 template <class Query>
 class Reading : public std::enable_shared_from_this<Reading<Query>> {
  public:
-  // The failure: something else is in the place of the lock.
+  // The failure: the node is not a lock's.
   using Then = std::function<void(Result<Lock>)>;
 
   Reading(Subject subject, Query query, Then then)
@@ -104,7 +104,7 @@ class Reading : public std::enable_shared_from_this<Reading<Query>> {
   }
   void holders_read() {
     const bool all_gone = std::ranges::all_of(lock_.holders, &Holder::gone);
-    // Those who were next may hold it by now.
+    // Those next in line may hold it by now.
     if (all_gone && --attempts_left_ > 0) return start();
     if (!all_gone) lock_.members -= std::erase_if(lock_.holders, [](const Holder& each) { return each.gone; });
     then_(lock_);
@@ -118,7 +118,7 @@ class Reading : public std::enable_shared_from_this<Reading<Query>> {
   std::size_t unanswered_ = 0;  // queries of holders
 };
 
-// Something else in its place is the answer to the query.
+// If the node is not a lock's, that is the answer to the query.
 template <class Query>
 void read(const Subject& subject, const Query& query, std::function<void(const Lock&)> then) {
   const auto read = [query, then = std::move(then)](const Result<Lock>& lock) {
@@ -145,9 +145,9 @@ Names names_among(const Options& options, const Names& children) {
   return names;
 }
 
-// The data of a node, as far as it names the owner; foreign programs put anything there.
+// The part of a node's data that names the owner; other programs may write anything there.
 std::string_view holder_in(std::string_view data, LockKind kind) {
-  const bool more = kind == LockKind::election || kind == LockKind::semaphore;  // behind a line feed
+  const bool more = kind == LockKind::election || kind == LockKind::semaphore;  // after a line feed
   const std::string_view holder = data.substr(0, more ? data.find('\n') : std::string_view::npos);
   return util::problem_with_name(holder) || holder == request_to_let_go ? std::string_view() : holder;
 }
@@ -195,7 +195,7 @@ void break_holders(const Subject& subject, const Queries::Query<bool>& query, in
   read(subject, query, [=](const Lock& lock) {
     if (!lock.held()) return query.answer(false);
     remove_all(subject.requests, lock.holders, [=](const Result<bool>& any) {
-      // They were released meanwhile, and another client may hold it.
+      // They were released meanwhile, and a different client may hold it.
       const bool again = any.ok() && !any.value() && attempts_left > 1;
       again ? break_holders(subject, query, attempts_left - 1) : query.answer(any);
     });
@@ -212,7 +212,7 @@ void remove_unused(const Subject& subject, const Queries::Query<Names>& query, i
     subject.requests.remove_childless(lock.path, [=](const Outcome& outcome) {
       if (outcome.problem == Problem::none) return query.answer(Names{subject.name});
       if (outcome.problem == Problem::no_node) return query.answer(Names());
-      // Most likely a client has come meanwhile.
+      // Most likely a client has joined meanwhile.
       const bool again = outcome.problem == Problem::other && attempts_left > 1;
       again ? remove_unused(subject, query, attempts_left - 1) : query.answer(outcome.failure);
     });

@@ -20,14 +20,13 @@ struct Subject {
   std::string name = {};
 };
 
-// In tasks only. That the parent of locks may be listed is part of a ping: a missing node has nothing that could refuse
-// the client.
+// In tasks only. A ping also checks that the parent of locks may be listed: a missing node cannot refuse the client.
 void ping(Queries& queries, const Subject& subject, Backend::Handler<bool> done);
 void inspect(Queries& queries, const Subject& subject, Backend::Handler<LockInfo> done);
 void list(Queries& queries, const Subject& all, Backend::Handler<std::vector<LockInfo>> done);
 // Removes the nodes of its holders.
 void break_lock(Queries& queries, const Subject& subject, Backend::Handler<bool> done);
-// Removes the node of the lock, at any time: tokens are the ensemble's.
+// Removes the node of the lock, whatever its age: tokens belong to the ensemble.
 void forget(Queries& queries, const Subject& subject, Backend::Handler<std::vector<std::string>> done);
 
 }  // namespace dlock::zookeeper

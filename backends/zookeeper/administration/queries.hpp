@@ -71,15 +71,15 @@ class Queries::Query {
     const auto done = done_;  // which may be the end of us
     if (queries_.open_.erase(id_) > 0) (*done)(std::move(result));
   }
-  // Whether another request makes sense. If the session is not ready, that is the answer.
+  // Whether to send another request. If the session is not ready, that is the answer.
   [[nodiscard]] bool goes_on() const {
     if (!queries_.open_.contains(id_)) return false;
     if (queries_.session_.ready()) return true;
     answer(unanswered_question(queries_.session_.problem()));
     return false;
   }
-  // The handler of a request that others follow: calls then(whether the node is there, what it is), unless the request
-  // was not answered.
+  // The handler of a request that others follow: calls then(whether the node exists, the node), unless the request was
+  // not answered.
   template <class Then>
   [[nodiscard]] auto on_answer(Then then) const {
     return [query = *this, then = std::move(then)](const Outcome& outcome, const auto& what) {

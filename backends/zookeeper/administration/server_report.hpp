@@ -1,4 +1,4 @@
-// Servers report on themselves (srvr); the findings of the doctor about these reports. No I/O.
+// The doctor's findings about the servers' own reports (srvr). No I/O.
 #pragma once
 
 #include <string>

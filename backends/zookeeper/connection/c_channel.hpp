@@ -1,4 +1,4 @@
-// From the client library's threads to the tasks of a handle. The library has pointers to what is here.
+// Passes results from the client library's threads to tasks of the handle. The library keeps pointers to these objects.
 #pragma once
 
 #include <zookeeper/zookeeper.h>
@@ -26,7 +26,7 @@ class LibraryChannel final : public std::enable_shared_from_this<LibraryChannel>
  public:
   LibraryChannel(Executor& executor, CHandle& handle) : handle_(&handle), executor_(&executor) {}
 
-  // Calls f with the handle, as a task, in the order of the calls, unless the handle is gone by then. Any thread.
+  // Calls f with the handle in a task, in the order of the calls, unless the handle is gone by then. Any thread.
   template <class F>
   void post(F f) {
     const util::MutexLock lock(mutex_);
@@ -36,20 +36,20 @@ class LibraryChannel final : public std::enable_shared_from_this<LibraryChannel>
     });
   }
 
-  // The thread that opens the library hands it over. False: it is not wanted any more.
+  // The thread that opens the library hands it over. False: it is no longer wanted.
   [[nodiscard]] bool hand_over(zhandle_t* library) {
     const util::MutexLock lock(mutex_);
     if (!abandoned_) library_ = library;
     return !abandoned_;
   }
-  // nullptr: it was not opened, or is not yet; then the opening thread will find that it is not wanted.
+  // nullptr: it was not opened, or not yet; then hand_over() returns false.
   [[nodiscard]] zhandle_t* take_for_closing() {
     const util::MutexLock lock(mutex_);
     abandoned_ = true;
     return std::exchange(library_, nullptr);
   }
 
-  // The handle and the executor are no longer there. In tasks only.
+  // The handle and the executor are about to be destroyed. In tasks only.
   void leave() {
     handle_ = nullptr;
     const util::MutexLock lock(mutex_);
@@ -64,7 +64,7 @@ class LibraryChannel final : public std::enable_shared_from_this<LibraryChannel>
   zhandle_t* library_ DLOCK_GUARDED_BY(mutex_) = nullptr;
 };
 
-// A request under way. The library has a pointer to it until it was completed or the handle is closed.
+// A request in flight. The library has a pointer to it until it is completed or the handle is closed.
 struct LibraryOperation {
   using Answer = std::function<void(const Outcome&, LibraryOperation&)>;
   template <class T>
@@ -89,7 +89,7 @@ struct LibraryOperation {
   TimePoint sent = {};
   Answer answer = nullptr;  // in tasks only
 
-  // The answer. Written before the task is posted that reads it.
+  // The answer. Written before the task that reads it is posted.
   int code = ZOK;
   std::string text = {};
   zookeeper::Stat stat = {};

@@ -18,11 +18,11 @@ namespace dlock::zookeeper {
 
 namespace {
 
-// A server that answers at all has done so by then.
+// A server that answers at all does so within this time.
 constexpr std::chrono::seconds longest_drain(1);
 
 void ignore_log(const char* /*message*/) {}
-void ignore_auth(int /*code*/, const void* /*data*/) {}  // an event follows where it failed
+void ignore_auth(int /*code*/, const void* /*data*/) {}  // if it failed, an event follows
 
 // --- On the library's threads ----------------------------------------------------------------------------------------
 
@@ -32,7 +32,7 @@ LibraryOperation& operation_of(const void* data) {
   return *static_cast<LibraryOperation*>(const_cast<void*>(data));
 }
 
-// Says that this is all that came back, or will.
+// Posts the only answer that will come.
 void announce(LibraryOperation& operation, int code) {
   operation.code = code;
   operation.channel->post([id = operation.id](CHandle& handle) { handle.completed(id); });
@@ -54,7 +54,7 @@ void on_session_event(zhandle_t* library, int type, int state, const char* /*pat
   static_cast<LibraryChannel*>(channel)->post([event](CHandle& handle) { handle.session_event(event); });
 }
 
-// Watches get events of the session, too, and are not used up by that.
+// Watches also get events of the session, which do not use them up.
 void on_watch(zhandle_t* library, int type, int /*state*/, const char* /*path*/, void* context) {
   if (type == ZOO_SESSION_EVENT) return;
   auto* const channel = static_cast<LibraryChannel*>(const_cast<void*>(zoo_get_context(library)));
@@ -110,9 +110,9 @@ std::string why_not_opened(int error) {
   return "the client library could not start: " + std::system_category().message(error);
 }
 
-// While there is one of these, the library takes hosts in the order of their list; else it shuffles them. It can be
-// told so for the whole process only. So it is told just while a list of ours is read, and what else the program opens
-// at that moment goes to its hosts in order, too.
+// While one of these exists, the library tries hosts in the order of their list; otherwise it shuffles them. The
+// setting is one for the whole process, so it is set only while a list of dlock's is read. A list that the rest of the
+// program opens at that moment keeps its order, too.
 class HostsInOrder {
  public:
   HostsInOrder() { count(+1); }
@@ -134,7 +134,7 @@ class HostsInOrder {
   }
 };
 
-// Opens, on a thread of ours: resolving the names may take long. nullptr: `error` says why.
+// Opens the library on a thread of its own, because resolving names may take long. nullptr: `error` has the reason.
 zhandle_t* open_library(LibraryChannel& channel, const std::string& hosts, int timeout,
                         const std::optional<std::string>& digest, int& error) {
   const auto init = [&] {
@@ -147,14 +147,13 @@ zhandle_t* open_library(LibraryChannel& channel, const std::string& hosts, int t
     error = errno;
     return nullptr;
   }
-  // Else it would resolve all names again on every turn of its loop. Refused only for nonsense.
+  // Otherwise the library resolves all names again in each turn of its loop. Refused only for invalid arguments.
   (void)zoo_set_servers_resolution_delay(library, -1);
   if (!digest) return library;
-  // Only remembered now, and sent in front of everything else whenever a connection stands. It is refused where an
-  // attempt to connect has failed already.
+  // Only stored now, and sent first on each connection. Refused if an attempt to connect has failed already.
   const int size = static_cast<int>(digest->size());
   if (zoo_add_auth(library, "digest", digest->data(), size, ignore_auth, nullptr) == ZOK) return library;
-  (void)zookeeper_close(library);  // there is no session that could be left behind
+  (void)zookeeper_close(library);  // there is no session yet
   error = ECONNREFUSED;
   return nullptr;
 }
@@ -198,7 +197,7 @@ void CHandle::open() {
     int error = 0;
     zhandle_t* const library = open_library(*channel, hosts, timeout, digest, error);
     if (library != nullptr && !channel->hand_over(library)) {
-      (void)zookeeper_close(library);  // none is left to tell
+      (void)zookeeper_close(library);  // there is no handle left to notify
       return;
     }
     channel->post([library, error](CHandle& handle) { handle.opened(library, error); });
@@ -228,12 +227,12 @@ void CHandle::close(std::function<void()> done) {
   channel_->post([](CHandle& handle) { handle.fail_all(); });
 }
 
-// Each of those who are answered may destroy the handle.
+// Each handler may destroy the handle.
 void CHandle::fail_all() {
   const auto life = lifetime_.watch();
   for (auto& [id, operation] : operations_) {
     const auto answer = std::exchange(operation->answer, nullptr);
-    LibraryOperation nothing;  // the real one is still the library's
+    LibraryOperation nothing;  // the library still has the real one
     answer(outcome_of(*operation), nothing);
     if (life.over()) return;
   }
@@ -245,9 +244,9 @@ Outcome CHandle::outcome_of(const LibraryOperation& operation) const {
   return {.problem = problem_of(code), .failure = failure_of(code, operation.path), .sent = operation.sent};
 }
 
-// The library sends the end of the session and, where something can be read, closes the connection at once. A server
-// that is still answering then fails to write, drops the connection without having read that, and keeps the session
-// until its timeout. So nothing is left to be answered before.
+// The library sends the end of the session and, if there is data to read, closes the connection at once. A server that
+// is still answering then fails to write, drops the connection before it reads that, and keeps the session until its
+// timeout. So all answers must have arrived before.
 void CHandle::drain() {
   if (!connected_ || operations_.empty()) return close_in_background();
   drain_timer_.arm(saturating_add(executor_.now(), longest_drain), [this] { close_in_background(); });
@@ -258,16 +257,16 @@ void CHandle::close_in_background() {
   drain_timer_.disarm();
   library_ = nullptr;
   zhandle_t* const library = channel_->take_for_closing();
-  // Nothing to close, or it is done by the thread that opens.
+  // Nothing to close, or the opening thread closes it.
   if (library == nullptr) return channel_->post([](CHandle& handle) { handle.report_closed(); });
-  // The library loses answers when it is closed; until that returns it may still write to these.
+  // Closing the library drops answers; until it returns, the library may still write to the operations.
   for (auto& [id, operation] : operations_) operation->answer = nullptr;  // what it holds is for tasks
   const auto operations = std::make_shared<Operations>(std::exchange(operations_, {}));
   const auto close = [channel = channel_, library, operations] {
-    (void)zookeeper_close(library);  // what it could say is that the server did not answer
+    (void)zookeeper_close(library);  // it can only fail because the server did not answer
     channel->post([](CHandle& handle) { handle.report_closed(); });
   };
-  // Better slow than a session that is never closed.
+  // Blocking here is better than a session that is never closed.
   if (!start(closing_, close)) close();
 }
 
@@ -287,7 +286,7 @@ void CHandle::submit(const std::string& path, LibraryOperation::Answer answer, C
   operation.path = path;
   operation.sent = executor_.now();
   operation.answer = std::move(answer);
-  // A request that the library refuses in the call is answered like all others.
+  // A request that the library refuses at once is answered like all others.
   const int code = library_ == nullptr ? ZINVALIDSTATE : call(&operation);
   if (code != ZOK) announce(operation, code);
 }
@@ -297,7 +296,7 @@ const ACL_vector* CHandle::rights() const noexcept {
 }
 
 void CHandle::create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) {
-  // Without the name of the node, which is new for each attempt, so that the message stays the same.
+  // Without the node's name, which is new for each attempt, so that the message stays the same.
   const std::string shown = kind == NodeKind::ephemeral_sequential ? path.substr(0, path.rfind('/')) : path;
   const int mode = kind == NodeKind::ephemeral              ? ZOO_EPHEMERAL
                    : kind == NodeKind::ephemeral_sequential ? ZOO_EPHEMERAL_SEQUENTIAL
@@ -338,7 +337,7 @@ void CHandle::remove(const std::string& path, DoneHandler done) {
          [&](LibraryOperation* operation) { return zoo_adelete(library_, path.c_str(), -1, on_done, operation); });
 }
 
-// ZooKeeper has no such request, but an ephemeral node takes no child, not even for the time of a transaction.
+// ZooKeeper has no such request, but creating a child of an ephemeral node fails, even within a transaction.
 void CHandle::remove_childless(const std::string& path, DoneHandler done) {
   submit(path, LibraryOperation::without_value(std::move(done)), [&](LibraryOperation* operation) {
     const std::string child = path + "/forgotten";
@@ -380,7 +379,7 @@ void CHandle::session_event(const SessionEvent& event) {
     early_ = event;
     return;
   }
-  if (event.event == Event::disconnected && !connected_) return;  // it reports each attempt
+  if (event.event == Event::disconnected && !connected_) return;  // the library reports each attempt
   connected_ = event.event == Event::connected && listener_ != nullptr;
   if (connected_) {
     session_ = event.session;

@@ -1,12 +1,12 @@
 // The real Handle, over libzookeeper_mt.
 //
 // The library has two threads of its own for each handle, whose callbacks only post tasks (c_channel.hpp). Two more
-// threads live for a moment: one opens, because the library resolves host names in the call, the other closes, because
-// that waits for the server. A handle that is destroyed before they are finished leaves them to themselves; what they
-// use, the channel and the operations under way, is theirs by then.
+// threads live for a moment: one opens, because the library resolves host names in the call; the other closes, because
+// that waits for the server. A handle that is destroyed earlier detaches them; the channel and the operations in flight
+// then belong to them.
 //
 // The library's descriptors, a socket and a pipe, are not close-on-exec, and it offers no way to find them: a program
-// that executes another one has to see to that itself.
+// that calls exec() must close them itself.
 #pragma once
 
 #include <chrono>
@@ -85,7 +85,7 @@ class CHandle final : public Handle {
   std::function<void()> closed_;
   bool closing_begun_ = false;
   Timer drain_timer_;
-  // Detached if they outlive this object: what they use is theirs.
+  // Detached if they outlive this object: they own what they use.
   std::thread opening_;
   std::thread closing_;
   Lifetime lifetime_;

@@ -12,10 +12,10 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-// So many handles may be closing, with two threads each, before another one is opened. Closing one takes seconds where
-// the network drops all packets.
+// While so many handles are closing, with two threads each, no new one is opened. Closing one takes seconds if the
+// network drops all packets.
 constexpr std::size_t most_closing = 4;
-// So often in its time an unresponsive host is checked.
+// An unresponsive host is checked so often in its time.
 constexpr int checks = 4;
 constexpr nanoseconds shortest_patience = milliseconds(1);
 // However short a session is requested: servers grant more (minSessionTimeout), and some networks need it to connect.
@@ -63,7 +63,7 @@ bool Connector::accept(milliseconds granted) {
 }
 
 // All hosts get their turn within the connect timeout. If none answers, each gets twice the time in the next round,
-// because they may just be slow. A session that came after half of its timeout would not be accepted.
+// because they may just be slow. A session granted after half of its timeout would not be accepted.
 nanoseconds Connector::patience() const {
   const nanoseconds longest = std::max<nanoseconds>(options_.session_timeout / 2, longest_patience_at_least);
   const std::size_t hosts = std::max<std::size_t>(1, dialled_.hosts.size());
@@ -90,7 +90,7 @@ void Connector::check() {
 void Connector::close_handle() {
   timer_.disarm();
   if (!handle_) return;
-  // Kept until it is closed, so that close() can wait for it.
+  // Kept until it is closed: close() waits for it.
   Handle* const handle = closing_.emplace_back(std::move(handle_)).get();
   handle->close([this, handle] {
     // The handle calls this, so destroy it later.

@@ -1,9 +1,9 @@
 // Attempts to connect: opens the handle of a session, and closes the handles that are no longer needed.
 //
-// While no session stands, an unresponsive host is left for the next one in the list, which each client shuffles: only
-// a new handle leaves a host before two thirds of the session timeout. If hosts refuse connections, or names are
-// resolved slowly, the client library continues by itself. The handle of a session that may hold locks stays: the
-// library cannot close it without ending that session, if it has been re-established at that moment.
+// Until there is a session, the connector leaves an unresponsive host for the next one in the list, which each client
+// shuffles: by itself, the library stays with a host for two thirds of the session timeout. If hosts refuse
+// connections, or names are resolved slowly, the library continues by itself. The handle of a session that may hold
+// locks stays: the library cannot close it without ending that session, if it is re-established at that moment.
 #pragma once
 
 #include <chrono>
@@ -26,27 +26,27 @@ using HandleFactory =
 // In tasks only.
 class Connector {
  public:
-  // The host of the attempt did not answer in its time. last: nor did any other host of this round.
+  // The host of the attempt did not answer in time. last: nor did any other host of this round.
   using Unresponsive = std::function<void(const Failure& why, bool last)>;
 
   Connector(Executor& executor, const Options& options, HandleFactory handles, Handle::Listener& listener,
             Unresponsive unresponsive);
 
-  // The next attempt begins with another host.
+  // The next attempt begins with a different host.
   void next_host();
-  // Begins an attempt. False: too many handles are being closed; later.
+  // Begins an attempt. False: too many handles are closing; retry later.
   [[nodiscard]] bool open();
-  // The handle of the attempt got a session. False: it was requested so long ago that a session that is requested now
-  // will be of more use, so the handle was closed. Not twice in a row: such servers are slow.
+  // The handle of the attempt got a session. False: it was requested so long ago that a new one is worth more, so the
+  // handle was closed. Never twice in a row: such servers are slow.
   [[nodiscard]] bool accept(std::chrono::milliseconds granted);
-  // The attempt is over. Closes the handle, so that the nodes of its session go.
+  // Ends the attempt. Closes the handle, so that the server removes the nodes of its session.
   void close_handle();
-  // Then calls done, when all handles are closed. For good.
+  // Ends all activity, and calls done once all handles are closed.
   void close(std::function<void()> done);
 
   // nullptr between attempts.
   [[nodiscard]] Handle* handle() const noexcept { return handle_.get(); }
-  // Before the handle was made: a session counts from then.
+  // When the handle was about to be made: the earliest start of a session.
   [[nodiscard]] TimePoint opened_at() const noexcept { return opened_at_; }
 
  private:
@@ -57,7 +57,7 @@ class Connector {
 
   Executor& executor_;
   const Options& options_;
-  Options dialled_;  // the same, with the host in front that the next handle begins with
+  Options dialled_;  // the same, beginning with the host for the next handle
   const HandleFactory handles_;
   Handle::Listener& listener_;
   const Unresponsive unresponsive_;
@@ -66,7 +66,7 @@ class Connector {
   std::function<void()> closed_;
   TimePoint opened_at_;
   TimePoint unresponsive_since_;
-  std::size_t unresponsive_hosts_ = 0;  // left since a session stood
+  std::size_t unresponsive_hosts_ = 0;  // since the last session
   bool requested_again_ = false;
   Timer timer_;
   Lifetime lifetime_;

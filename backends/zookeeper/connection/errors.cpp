@@ -32,7 +32,7 @@ constexpr std::array known_codes = {
     Code{ZCONNECTIONLOSS, Problem::unknown_outcome, errc::ambiguous, "ZCONNECTIONLOSS"},
     Code{ZOPERATIONTIMEOUT, Problem::unknown_outcome, errc::ambiguous, "ZOPERATIONTIMEOUT"},
     Code{ZCLOSING, Problem::unknown_outcome, errc::ambiguous, "ZCLOSING"},
-    // Something went wrong on the way of an answer or at a server; how far the request had got is unknown.
+    // A failure at a server or of its answer; how far the request got is unknown.
     Code{ZSYSTEMERROR, Problem::unknown_outcome, errc::ambiguous, "ZSYSTEMERROR"},
     Code{ZRUNTIMEINCONSISTENCY, Problem::unknown_outcome, errc::ambiguous, "ZRUNTIMEINCONSISTENCY"},
     Code{ZDATAINCONSISTENCY, Problem::unknown_outcome, errc::ambiguous, "ZDATAINCONSISTENCY"},
@@ -58,7 +58,7 @@ constexpr std::array known_codes = {
          "the ensemble is being reconfigured"},
     Code{ZRECONFIGINPROGRESS, Problem::not_executed, errc::unavailable, "ZRECONFIGINPROGRESS",
          "the ensemble is being reconfigured"},
-    // Until an operator raises the quota, or nodes go.
+    // Until an operator raises the quota, or nodes are removed.
     Code{quota_exceeded, Problem::not_executed, errc::unavailable, "QUOTAEXCEEDED",
          "the quota of this node or of one above it is used up; raise it (setquota), or remove nodes"},
 
@@ -67,7 +67,7 @@ constexpr std::array known_codes = {
     Code{ZINVALIDACL, Problem::no_rights, errc::access_denied, "ZINVALIDACL",
          "the server does not accept the requested access rights; if the URL has auth=, check it"},
 
-    // These follow from the request, from an old server, or from what another program has put there.
+    // Caused by the request, by an old server, or by another program's nodes.
     Code{ZBADARGUMENTS, Problem::other, errc::invalid_argument, "ZBADARGUMENTS"},
     Code{ZINVALIDCALLBACK, Problem::other, errc::invalid_argument, "ZINVALIDCALLBACK"},
     Code{ZUNIMPLEMENTED, Problem::other, errc::unsupported, "ZUNIMPLEMENTED"},
@@ -80,8 +80,8 @@ constexpr std::array known_codes = {
     Code{ZNOWATCHER, Problem::other, errc::protocol, "ZNOWATCHER"},
 };
 
-// A code of a later server's: it refused the request for now. A code of the library's, which are greater than
-// ZAPIERROR, says nothing about the request. Both end a try, not a wait.
+// A code of a later server: it refused the request for now. A code of the library's own, greater than ZAPIERROR, says
+// nothing about the request. Both end a try, but not a wait.
 constexpr Code unknown_refusal{0, Problem::not_executed, errc::unavailable, {}};
 constexpr Code unknown_trouble{0, Problem::unknown_outcome, errc::ambiguous, {}};
 

@@ -23,9 +23,9 @@ enum class Problem {
   node_exists,
   unknown_outcome,  // the connection broke, or the operation timed out: it may have been carried out, or may still be
   session_over,     // expired, or the handle is closed: every request of it ends like this
-  not_executed,     // the server refused for now, which may end by itself or by an operator; worth another try
+  not_executed,     // the server refused for now, until its state or an operator changes that; retry
   no_rights,        // ACL or authentication
-  other,            // wrong arguments, an unsupported operation: trying again does not help
+  other,            // wrong arguments, an unsupported operation: a retry does not help
 };
 
 struct Outcome {
@@ -60,9 +60,9 @@ class Handle {
   using DoneHandler = std::function<void(const Outcome&)>;
 
   enum class Event {
-    connected,     // a session stands, or stands again
+    connected,     // there is a session (again)
     disconnected,  // the connection broke; the client library looks for a server
-    expired,       // the session expired; the handle is of no further use
+    expired,       // the session expired; the handle is useless
     auth_failed,   // the server refused what the URL said; as expired
     failed,        // the client library could not begin, because no host has an address for instance; as expired
   };
@@ -86,32 +86,32 @@ class Handle {
   // Closes the session in the background. No handler and no listener is called any more.
   virtual ~Handle() = default;
 
-  // In tasks only. Requests are sent in the order of the calls, and those that were sent are answered in that order.
-  // Each is answered exactly once unless the handle is destroyed first, never inside the call. A connection may break
-  // between two calls, and the second one be sent over the next.
+  // In tasks only. Requests are sent in the order of the calls, and those sent are answered in that order. Each is
+  // answered exactly once, unless the handle is destroyed first, never inside the call. If a connection breaks between
+  // two calls, the second request may be sent over the next connection.
   virtual void create(const std::string& path, const std::string& data, NodeKind kind, Handler<Created> done) = 0;
   virtual void get(const std::string& path, WatchId watch, Handler<Node> done) = 0;
-  // The watch stands where the node is missing, too.
+  // The watch is set even if the node is missing.
   virtual void exists(const std::string& path, WatchId watch, Handler<Stat> done) = 0;
   virtual void children(const std::string& path, WatchId watch, Handler<std::vector<std::string>> done) = 0;
   virtual void set(const std::string& path, const std::string& data, DoneHandler done) = 0;
   virtual void remove(const std::string& path, DoneHandler done) = 0;
-  // The same, all or nothing, only if the node has no children and is not ephemeral, whatever it was at the last look.
+  // Also, atomically, only if the node has no children and is not ephemeral, whatever an earlier read found.
   virtual void remove_childless(const std::string& path, DoneHandler done) = 0;
-  // A later read of this session sees at least what the leader had when this is answered.
+  // Once it is answered, later reads of this session see at least what the leader had then.
   virtual void sync(const std::string& path, DoneHandler done) = 0;
 
-  // Of the session; 0 while none stands.
+  // 0: there is no session.
   [[nodiscard]] virtual std::int64_t session_id() const noexcept = 0;
-  // What the server granted; zero while no session stands.
+  // As the server granted it; zero: there is no session.
   [[nodiscard]] virtual std::chrono::milliseconds session_timeout() const noexcept = 0;
 
-  // While no session stands: a server is being connected to, or was asked for a session and has yet to answer. Not
-  // while names are resolved, and not between attempts.
+  // There is no session, and a server is being connected to, or has yet to answer the request for one. Not while names
+  // are resolved, nor between attempts.
   [[nodiscard]] virtual bool waits_for_server() const noexcept = 0;
 
-  // Ends the session in the background, so that its nodes go at once where a server can be reached; then calls done, as
-  // a task. Pending requests end with session_over before. The listener hears nothing any more, and no request may
+  // Ends the session in the background, so that its nodes are removed at once if a server is reachable; then calls done
+  // in a task. Pending requests end with session_over before. The listener gets no more events, and no request may
   // follow.
   virtual void close(std::function<void()> done) = 0;
 };

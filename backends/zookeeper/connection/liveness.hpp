@@ -1,9 +1,9 @@
-// Until when the nodes of a session are safe, by this client's clock alone. Pure: times go in, times come out.
+// Until when the nodes of a session are safe, by this client's clock alone. No I/O, no clock: times are arguments.
 //
-// The leader ends a session by what it knows of it. If another server serves the session, the leader learns of its
-// requests only at each half tick, and a session timeout has at least two ticks, unless minSessionTimeout says
-// otherwise. So an acknowledged write proves that the session was alive, but the leader may count from a write that was
-// sent a quarter of the timeout earlier.
+// The leader decides when a session ends, by what it knows of it. If a different server serves the session, the leader
+// learns of its requests only every half tick, and a session timeout has at least two ticks, unless minSessionTimeout
+// says otherwise. So an acknowledged write proves that the session was alive, but the leader may count from a write
+// that was sent a quarter of the timeout earlier.
 //
 //   event                      | valid_until()                                  | expires_at()
 //   ---------------------------+------------------------------------------------+------------------------------------
@@ -32,13 +32,13 @@ class Liveness {
 
   // Until when the nodes are safe, whatever server fails.
   [[nodiscard]] TimePoint valid_until() const noexcept { return valid_until_; }
-  // If the session is suspended, it may come back until then; then it is given up.
+  // A suspended session may be re-established until then; later it is given up.
   [[nodiscard]] TimePoint expires_at() const noexcept { return expires_at_; }
   [[nodiscard]] bool is_over(TimePoint now) const noexcept { return now >= expires_at_; }
   // When the next heartbeat is due.
   [[nodiscard]] TimePoint probe_at() const noexcept { return saturating_add(last_sent_, probe_interval()); }
   [[nodiscard]] std::chrono::nanoseconds probe_interval() const noexcept { return timeout_ / 4; }
-  // Zero while no session stands.
+  // Zero: there is no session.
   [[nodiscard]] std::chrono::milliseconds timeout() const noexcept { return timeout_; }
 
  private:

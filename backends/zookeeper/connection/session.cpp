@@ -11,17 +11,17 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// A removal of this is refused, which the ensemble has to agree on as on any write. What it would be below is not there
-// either, so no rights are asked for: those a server may judge by itself (enableEagerACLCheck). No lock's node is named
-// like that, because the encoding of names has no such '%'.
+// The ensemble refuses to remove this node, and has to agree on that as on any write. Its parent does not exist either,
+// so a server checks no rights, which it may do by itself (enableEagerACLCheck). No lock's node has such a name: the
+// encoding of names has no such '%'.
 constexpr const char* no_node = "/%heartbeat/none";
 
-// Before an attempt, while too many handles are being closed.
+// Before the next attempt, if too many handles are closing.
 constexpr milliseconds closing_pause{500};
 constexpr std::chrono::seconds longest_pause{2};
-// A server that stops breaks a connection or two. So many in a row that break upon a request are a refusal.
+// A server that stops breaks one or two connections. So many in a row, broken after a request, are a refusal.
 constexpr std::size_t refused_from = 3;
-// A connection that stood for so long is good, although what broke the one before was not asked again.
+// A connection that lasted so long is good, even if the kind of request that broke the last one was not repeated.
 constexpr std::chrono::seconds lasting{10};
 
 bool is_unanswered(const Outcome& outcome) {
@@ -99,7 +99,7 @@ void Session::connected() {
     liveness_.begin(connector_.opened_at(), now, granted);
     reported_until_ = TimePoint::min();
   } else if (liveness_.is_over(now)) {
-    return;  // the timer is about to say so
+    return;  // deadline_timer_ is about to report that
   } else if (granted < liveness_.timeout()) {
     return end(options_.endpoint() + ": a server granted a session timeout of only " + util::to_text(granted) +
                ", another one granted " + util::to_text(liveness_.timeout()));
@@ -110,7 +110,7 @@ void Session::connected() {
   good_ = false;
   in_flight_ = {};
   await_deadline();
-  // Before a fresh one there was a pause.
+  // For a fresh session, reconnect_ has already paused.
   if (fresh || hung_up_ < 2) return beat();
   const auto pause = std::min(until_used_.next(executor_), liveness_.probe_interval() / 2);
   heartbeat_timer_.arm(saturating_add(now, pause), [this] { beat(); });
@@ -118,7 +118,7 @@ void Session::connected() {
 
 // The first request was answered.
 void Session::proven() {
-  if (liveness_.is_over(executor_.now())) return;  // the timer is about to say so
+  if (liveness_.is_over(executor_.now())) return;  // deadline_timer_ is about to report that
   const bool fresh = reconnect_.is_connecting();
   link_ = Link::ready;
   connect_timer_.disarm();
@@ -130,7 +130,7 @@ void Session::proven() {
   if (hung_up_ == 0) check_good(true);
 }
 
-// The server refuses the client, and closes the connection. A session that stood may be accepted by another one.
+// The server refuses the client, and closes the connection. A different server may accept an established session.
 void Session::refused(const Failure& why) {
   const std::string detail = options_.endpoint() + ": " + why.detail;
   if (reconnect_.is_connecting()) return end(detail, errc::access_denied);
@@ -149,7 +149,7 @@ bool Session::nothing_in_flight() const noexcept {
   return std::ranges::all_of(in_flight_, [](std::size_t count) { return count == 0; });
 }
 
-// lasted: without an answer it counts as good, if none is to come.
+// lasted: the connection counts as good without an answer if no request is in flight.
 void Session::check_good(bool lasted) {
   if (good_ || !ready() || !(lasted ? nothing_in_flight() : doubtful_.none())) return;
   good_ = true;
@@ -161,16 +161,16 @@ void Session::check_good(bool lasted) {
 }
 
 void Session::disconnected(const Failure& broken) {
-  if (reconnect_.is_ready() && link_ == Link::none) return;  // what came back came too late
+  if (reconnect_.is_ready() && link_ == Link::none) return;  // a session re-established too late
   if (link_ == Link::proving || !nothing_in_flight()) ++hung_up_;
   for (std::size_t kind = 0; kind < in_flight_.size(); ++kind) {
     if (in_flight_.at(kind) > 0) doubtful_.set(kind);
   }
   const Failure why{errc::unavailable, options_.endpoint() + ": " + why_broken(broken)};
-  if (reconnect_.is_connecting()) return end(why.detail);  // no request of the user's was sent
+  if (reconnect_.is_connecting()) return end(why.detail);  // no request of a user was sent
   const bool refused = std::exchange(link_, Link::none) == Link::proving && problem_.code == errc::access_denied;
   heartbeat_timer_.disarm();
-  if (!refused) suspend(why);  // else what is known says more
+  if (!refused) suspend(why);  // otherwise the known reason is more specific
 }
 
 std::string Session::why_broken(const Failure& broken) const {
@@ -200,7 +200,7 @@ void Session::beat() {
 void Session::beat_later(TimePoint at) {
   heartbeat_timer_.arm(at, [this] {
     if (liveness_.probe_at() <= executor_.now()) return beat();
-    // Other requests did the work.
+    // Other requests served as the heartbeat.
     beat_later(liveness_.probe_at());
     report_alive();
   });
@@ -213,7 +213,7 @@ void Session::heartbeat_answered(const Outcome& outcome) {
   }
   if (is_unanswered(outcome)) return;
   if (link_ == Link::proving) return proven();
-  if (outcome.problem == Problem::none) report_alive();  // else the deadline judges
+  if (outcome.problem == Problem::none) report_alive();  // otherwise the deadline decides
   if (executor_.now() >= saturating_add(ready_since_, lasting)) check_good(true);
 }
 
@@ -245,7 +245,7 @@ std::string Session::overdue() const {
 }
 
 Failure Session::problem() const {
-  // What judges by the deadline may come before its timer.
+  // ready() may notice the deadline before its timer fires.
   if (link_ == Link::ready && !ready()) return {errc::unavailable, overdue()};
   return problem_;
 }
@@ -258,13 +258,13 @@ void Session::end(const std::string& why, errc problem) {
   const Failure failure{problem, why};
   reset();
   problem_ = failure;
-  // After a refusal not before it is wanted again, and not at once.
+  // After a refusal, not before the next want(), and with a pause.
   refused ? reconnect_.down_until(failure, TimePoint::max()) : reconnect_.down(failure);
-  // All who lose a session at the same moment want a new one; what was drawn at random holds.
+  // Clients that lose their sessions together must not reconnect together: want() does not shorten the random pause.
   held_back_ = stood && !refused;
-  // The library connects before it hears that its credentials are refused. Users must then not ask for it again.
+  // The library reports a connection before the refusal of its credentials. Users must not want() the session again.
   if (!stood || refused) user_.session_suspended(failure);
-  // Before it is closed: then its nodes go, and another client gets the lock.
+  // Before the handle is closed: that removes the nodes, and a different client gets the lock.
   if (stood) user_.session_lost({errc::lost, why});
   connector_.close_handle();
   if (stood) watch_fired(all_watches);

@@ -1,6 +1,6 @@
-// Watches of nodes, one in the server for all in this client who wait for the same node, and no more than the client
-// library can set again: after a disconnection it sends all paths in one packet, and a server refuses one of more than
-// 1 MiB, for ever.
+// Watches of nodes: one in the server for all waiters of this client for a node, and no more than the client library
+// can set again. After a disconnection it sends all paths in one packet, and a server refuses one of more than 1 MiB,
+// every time.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@ namespace dlock::zookeeper {
 class Watches {
  public:
   enum class Kind {
-    data,      // of a node that is there
-    children,  // of a node that is there
-    presence,  // of a node: its coming, its going, and its data
+    data,      // of an existing node
+    children,  // of an existing node
+    presence,  // of a node: its creation, its removal, and its data
   };
 
-  // The interest of one; ends with its destruction.
+  // One waiter's interest in a node, until its destruction.
   class Interest;
 
   Watches(Executor& executor, Session& session, std::size_t chroot_bytes, std::size_t max_bytes = default_max_bytes);
@@ -36,8 +36,8 @@ class Watches {
   Watches(const Watches&) = delete;
   Watches& operator=(const Watches&) = delete;
 
-  // To be set by a get, a list or a look whether it exists. `changed` is called at most once, as a task. nullptr: too
-  // much is watched already; poll.
+  // Sent by a get, a list or an exists. `changed` is called at most once, in a task. nullptr: too much is watched
+  // already; poll.
   [[nodiscard]] std::unique_ptr<Interest> watch(Kind kind, const std::string& path, std::function<void()> changed);
 
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
@@ -79,9 +79,9 @@ class Watches::Interest {
   Interest& operator=(const Interest&) = delete;
   ~Interest();
 
-  // The get or the list that sets the watch is sent with this id, and answered through counted(): what the server has
-  // stays there and counts until it fires, even if no handler is left for it. Where the node is not
-  // there, nothing will fire unless its presence is watched, and all its handlers are told.
+  // Send this id with the get or list that sets the watch, and wrap its handler in counted(): a watch in the server
+  // counts until it fires, even if no handler is left for it. If the node does not exist, only a watch of its presence
+  // can fire; for others, all handlers are called at once.
   [[nodiscard]] Handle::WatchId id() const noexcept { return entry_->id; }
   template <class T>
   [[nodiscard]] Handle::Handler<T> counted(Handle::Handler<T> done) {

@@ -8,9 +8,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A watch of our own node costs a request, and an event at the release; a lock that is held for a moment needs none.
+// A watch of the own node costs a request, and an event at the release. Locks that are held for a moment do without.
 constexpr milliseconds watch_after(200);
-// Where watches are used up, and after a look that failed.
+// If watches are used up, and after a failed query.
 constexpr milliseconds poll_every(5000);
 constexpr milliseconds retry_after(500);
 
@@ -30,7 +30,7 @@ void Holds::add(const Grant& grant, OwnNode node, bool watched) {
   }
 }
 
-// Each answered write confirms it.
+// Every answered write confirms the locks.
 void Holds::session_alive(TimePoint valid_until) {
   SessionHolds::session_alive(valid_until, requests_.session().granted_timeout() / 16);
 }

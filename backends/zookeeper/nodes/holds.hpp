@@ -14,7 +14,7 @@ class Holds final : public common::SessionHolds<OwnNode, Watches::Interest> {
   Holds(BackendHost& host, Requests& requests, Watches& watches, Removals& removals);
   ~Holds();
 
-  // A lock is ours, which is known now. watched: its node is watched already, so that nothing need be asked.
+  // The client holds a lock. watched: its node is already watched, so no query is needed.
   void add(const Grant& grant, OwnNode node, bool watched);
 
   void session_alive(TimePoint valid_until);

@@ -12,7 +12,7 @@ namespace dlock::zookeeper {
 
 namespace {
 
-// Where no watch can be set.
+// If no watch can be set.
 constexpr std::chrono::nanoseconds unwatched_min = std::chrono::seconds(1);
 constexpr std::chrono::nanoseconds unwatched_max = std::chrono::seconds(2);
 
@@ -32,7 +32,7 @@ class LockWatches::LockWatch final : public Watch {
   }
   ~LockWatch() override { all_.watching_.erase(id_); }
 
-  // Whatever happened meanwhile.
+  // The node may have changed meanwhile.
   void session_ready() { notify_and_set(); }
 
  private:
@@ -63,7 +63,7 @@ class LockWatches::LockWatch final : public Watch {
 void LockWatches::LockWatch::set() {
   timer_.disarm();
   interest_.reset();
-  if (!all_.requests_.ready()) return all_.requests_.session().want();  // session_ready() comes back
+  if (!all_.requests_.ready()) return all_.requests_.session().want();  // until session_ready()
   query(what_ == What::queue ? Watches::Kind::children : Watches::Kind::presence);
 }
 
@@ -86,11 +86,11 @@ void LockWatches::LockWatch::on_reply(Watches::Kind kind, const Outcome& outcome
   }
   backoff_.reset();
   if (what_ != What::queue || kind != Watches::Kind::presence) return;
-  // It came meanwhile, or the watch has come into effect after whatever was asked meanwhile.
+  // The node was created meanwhile; or the watch was set after queries of the user, which may have missed a change.
   missing ? changed_() : notify_and_set();
 }
 
-// First, so that a query that changed_() sends goes behind the new watch.
+// Sets the watch first, so that a query that changed_() sends follows it.
 void LockWatches::LockWatch::notify_and_set() {
   set();
   changed_();

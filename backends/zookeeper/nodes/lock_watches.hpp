@@ -1,5 +1,4 @@
-// Interest in what becomes of locks: of a lock's node, or of the queue below it. A watch is set again whenever it has
-// fired.
+// Watches of locks: of a lock's node, or of the queue below it. A watch that has fired is set again.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +19,14 @@ namespace dlock::zookeeper {
 class LockWatches {
  public:
   enum class What {
-    node,   // the lock's node: that it comes, goes or changes
-    queue,  // the children of the lock's node, and that the node comes
+    node,   // the lock's node: its creation, removal or change
+    queue,  // the children of the lock's node, and its creation
   };
 
   LockWatches(Executor& executor, Requests& requests, Watches& watches) noexcept
       : executor_(executor), requests_(requests), watches_(watches) {}
 
-  // As in Backend. What is asked after a call of `changed` shows what the next one would not tell.
+  // As in Backend. A query sent after a call of `changed` misses nothing that the next call would not report.
   [[nodiscard]] std::unique_ptr<Watch> watch(What what, std::string path, std::function<void()> changed);
   [[nodiscard]] bool empty() const noexcept { return watching_.empty(); }
 

@@ -16,13 +16,13 @@ std::uint8_t byte_at(std::string_view text, std::size_t at) {
   return static_cast<std::uint8_t>(text[at]);
 }
 
-// How many bytes a code point has that starts with this one; 1 for what is not UTF-8.
+// The length of the code point that starts with this byte; 1 if it is not UTF-8.
 std::size_t code_point_length(std::uint8_t lead) {
   return lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
 }
 
-// A server takes a path for Java's 16-bit characters and refuses controls, U+D800..U+F8FF and U+FFF0..U+FFFF, so
-// everything beyond U+FFFF, too.
+// A server checks a path as Java's 16-bit characters and refuses controls, U+D800..U+F8FF and U+FFF0..U+FFFF, and so
+// also everything beyond U+FFFF.
 bool is_refused(std::string_view code_point) {
   const std::uint8_t lead = byte_at(code_point, 0);
   switch (code_point.size()) {
@@ -57,8 +57,8 @@ struct Marker {
 constexpr std::string_view permit_marker = "-permit-of-";  // <permits>-<number>
 constexpr std::string_view recipe_marker = "x-";           // <session>-<number>
 
-// In this order: the first that fits. Curator's marker goes before the plain one, which is a part of it. kazoo's Lock
-// and its WriteLock are the same, so its readers are of both.
+// The first that fits counts. Curator's marker comes before the plain one, which is a part of it. kazoo's Lock and its
+// WriteLock are the same, so its readers belong to both.
 constexpr std::array markers = {
     Marker{"-lock-", false, "Curator's and go-zk's (layout=curator)", locks, Layout::curator},
     Marker{"__lock__", false, "kazoo's (layout=kazoo)", locks | bit(LockKind::read_write), Layout::kazoo},
@@ -76,7 +76,7 @@ constexpr std::array markers = {
     Marker{recipe_marker, true, "of ZooKeeper's lock recipe (x-<session>-<number>)"},
 };
 
-// Takes "<permits>-" off the front.
+// Removes "<permits>-" from the front.
 bool take_permits(std::string_view& text, std::uint32_t& permits) noexcept {
   const std::size_t end = text.find('-');
   if (end == std::string_view::npos) return false;
@@ -85,7 +85,7 @@ bool take_permits(std::string_view& text, std::uint32_t& permits) noexcept {
   return permits != 0;
 }
 
-// Reads what is behind the marker into the node.
+// Parses the part after the marker into the node.
 bool fits(const Marker& marker, std::string_view name, QueueNode& node) noexcept {
   const std::size_t at = name.rfind(marker.text, marker.at_start ? 0 : std::string_view::npos);
   if (at == std::string_view::npos) return false;
@@ -182,7 +182,7 @@ QueueNode parse_queue_node(Layout layout, std::string_view name, LockKind kind) 
   if (name.size() == 32 && name.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos) {
     return {.kind = QueueNode::Kind::foreign, .layout = "kazoo's semaphore (32 hexadecimal digits)"};
   }
-  // The server writes exactly ten digits. Not certainly a lock's, but no other program numbers nodes there.
+  // The server writes exactly ten digits. Perhaps not a lock's, but no other program numbers nodes there.
   if (name.size() - (name.find_last_not_of("0123456789") + 1) == 10) {
     return {.kind = QueueNode::Kind::foreign, .layout = "of nodes that the server numbered for an unknown program"};
   }

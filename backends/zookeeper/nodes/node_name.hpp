@@ -1,5 +1,4 @@
-// What nodes are called: how the name of a lock becomes a path, and what a child of a lock's node says about itself.
-// Pure.
+// Node names: converts a lock's name to a path, and parses the children of a lock's node. No I/O.
 //
 //   /dlock/orders%2F42                                                           the lock "orders/42"
 //   /dlock/orders%2F42/_c_0e1cf9d8-5f6c-4a49-8f0a-1c0f0c3f1b2d-lock-0000000017   a holder or a waiter
@@ -23,14 +22,14 @@ namespace dlock::zookeeper {
 
 // --- Paths -----------------------------------------------------------------------------------------------------------
 
-// One component of a path that says the name and nothing else: '%', '/' and what ZooKeeper refuses in a path are
-// percent-encoded, and so are "." and "..".
+// A name as one component of a path: '%', '/' and what ZooKeeper refuses in a path are percent-encoded, and so are "."
+// and "..".
 [[nodiscard]] std::string encode_name(std::string_view name);
 // The inverse; nullopt for what encode_name() does not make.
 [[nodiscard]] std::optional<std::string> decode_name(std::string_view component);
 
-// The node below which the locks of a kind are: each has its own, beside the prefix, which is "" or "/a/b". Below the
-// root all kinds are in one place, and the user keeps their names apart.
+// The node below which the locks of a kind are. Each kind has its own, next to the prefix, which is "" or "/a/b". Below
+// the root, all kinds share one, and the user keeps their names apart.
 [[nodiscard]] std::string kind_path(std::string_view prefix, LockKind kind);
 // The lock's node.
 [[nodiscard]] std::string lock_path(std::string_view prefix, std::string_view name, LockKind kind = LockKind::lock);
@@ -41,7 +40,7 @@ namespace dlock::zookeeper {
 // 128 random bits as the layout writes them. It makes the node's name unique.
 [[nodiscard]] std::string guid_text(Layout layout, const OwnerId& random);
 
-// What a node in a queue is there for, as its name says.
+// The claim of a node in a queue, from its name.
 struct Claim {
   LockKind kind = LockKind::lock;
   Mode mode = Mode::exclusive;  // `shared` with LockKind::read_write only
@@ -56,7 +55,7 @@ struct QueueNode {
     member,   // holds the lock or waits for it, in our layout and of our kind
     foreign,  // the same in a layout that does not exclude ours, or of another kind
     // One of the two children below which Curator's semaphores are kept (semaphore_children). They stay for a while
-    // when everybody has gone.
+    // after the last client has left.
     semaphore,
     unknown,  // no lock's
   } kind = Kind::unknown;
@@ -69,18 +68,18 @@ struct QueueNode {
 // A node in the queue of a lock of that kind.
 [[nodiscard]] QueueNode parse_queue_node(Layout layout, std::string_view name, LockKind kind = LockKind::lock) noexcept;
 
-// A client that wants a lease of Curator's semaphore has a node below the first, then below both, then below the
+// A client that requests a lease of Curator's semaphore has a node below the first, then below both, then below the
 // second.
 inline constexpr std::array<std::string_view, 2> semaphore_children = {"locks", "leases"};
 inline constexpr std::string_view semaphore_layout = "Curator's semaphore (a node below locks or leases)";
 
-// The server's counter has 32 bits: behind this it sticks or becomes negative, and says nothing any more about who was
-// first. There is room for those who do not look.
+// The server's counter has 32 bits: beyond this it sticks or becomes negative, and no longer tells the order. The
+// margin is for clients that do not check.
 [[nodiscard]] constexpr bool is_poisoned(std::int64_t sequence) noexcept {
   return sequence < 0 || sequence >= (std::int64_t{1} << 31) - (std::int64_t{1} << 16);
 }
 
-// The order: by number, and where two have the same by the transaction that created them.
+// The order: by number, and for equal numbers by the transaction that created them.
 struct QueuePosition {
   std::int64_t sequence = 0;
   std::int64_t created = 0;  // czxid

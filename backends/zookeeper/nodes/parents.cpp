@@ -12,8 +12,8 @@ namespace dlock::zookeeper {
 
 namespace {
 
-// The server may remove what was just made, because it is still empty; not again and again, though. Beside one for each
-// node above.
+// The server may remove a node that was just made, because it is still empty, but not repeatedly. In addition to one
+// for each node above.
 constexpr std::ptrdiff_t max_detours = 8;
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The nodes above the queues, made when they are missing: containers, which the server removes when they have been
-// empty for a while. In kazoo's layout they are plain nodes, which stay: kazoo makes the parents once for each object,
-// and every later acquire of that object fails when they are gone.
+// The nodes above the queues, created when they are missing: containers, which the server removes some time after they
+// became empty. In kazoo's layout they are plain nodes, which stay: kazoo creates the parents once for each object, and
+// every later acquire of that object fails if they are gone.
 #pragma once
 
 #include <functional>
@@ -17,9 +17,9 @@ class Parents {
  public:
   struct Made {
     enum class Status {
-      made,     // it was there just now
-      again,    // not known, or not done: worth another try
-      refused,  // trying again does not help
+      made,     // it existed just now
+      again,    // not known, or not done: retry
+      refused,  // a retry does not help
     } status;
     Failure failure = {};
     bool by_us = false;  // it was missing
@@ -28,11 +28,11 @@ class Parents {
 
   Parents(Requests& requests, const Options& options) noexcept : requests_(requests), options_(options) {}
 
-  // Makes the node, and what is missing above it; "" is the root, which cannot be made. Only while the session is
-  // ready; not answered when that ends.
+  // Creates the node, and the missing ones above it; "" is the root, which cannot be created. Only while the session is
+  // ready; not answered if that ends.
   void make(const std::string& path, Handler done);
-  // What make() made is not needed after all: the server removes only containers that something was in. No effect where
-  // another client has put something into it, nor on plain nodes.
+  // The node that make() created is not needed after all: the server removes only containers that were in use. No
+  // effect on plain nodes, nor if a different client has used it.
   void withdraw(const std::string& path);
 
  private:

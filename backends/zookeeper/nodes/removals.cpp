@@ -11,12 +11,12 @@ namespace dlock::zookeeper {
 
 namespace {
 
-// A node stays while its session lives, so it is removed until that is certain.
+// A node lives as long as its session, so its removal is retried until it is certain.
 constexpr std::chrono::hours endless{24 * 365};
 
 constexpr std::size_t owner_part = 1 + 32;  // a space, and hex digits
 
-// In the data of an election the value follows it.
+// An election's value follows it in the data.
 std::string_view first_line(std::string_view data) {
   return data.substr(0, data.find('\n'));
 }
@@ -93,7 +93,7 @@ void Removals::created(const Id& id, const Outcome& outcome, const std::string& 
 
 // --- Attempts --------------------------------------------------------------------------------------------------------
 
-// Passes the answer of the request that is sent now to f, unless the session is lost before.
+// Passes the answer of the request sent now to f, unless the session is lost before.
 template <class F>
 auto Removals::answered(const Id& id, F f) {
   const std::uint64_t request = entries_.at(id).in_flight = ++last_request_;
@@ -115,7 +115,7 @@ void Removals::attempt(const Id& id, Entry& entry) {
 }
 
 void Removals::look_for(const Id& id, Entry& entry) {
-  // The create may have gone through another server than the one that is asked now.
+  // The create may have gone through a different server than this query.
   requests_.children_latest(entry.node.lock_path, answered(id, [this, id](Entry& found, const Outcome& outcome,
                                                                           const std::vector<std::string>& children) {
                               if (outcome.problem == Problem::none) return looked(id, found, children);
@@ -132,8 +132,8 @@ void Removals::looked(const Id& id, Entry& entry, const std::vector<std::string>
     entry.node.path = entry.node.lock_path + "/" + *found;
     return attempt(id, entry);
   }
-  // In a session that moved to another server, the new server refuses requests that were in flight at the old one. A
-  // session that has not certainly ended may still get a late request carried out: Cleanup asks again in a second.
+  // If a session moved to a different server, the new server refuses requests that were in flight at the old one. For a
+  // session that may not have ended, a late request may still be carried out: Cleanup retries in a second.
   const bool over = entry.node.epoch == requests_.session().epoch() || executor_.now() >= entry.session_over_by;
   if (over) return ended(id, false);
   cleanup_.abandon({.name = entry.node.lock_path, .owner = id}, {}, true);
@@ -143,15 +143,15 @@ void Removals::looked(const Id& id, Entry& entry, const std::vector<std::string>
 void Removals::compare(const Id& id, Entry& entry) {
   const auto compared = [this, id](Entry& found, const Outcome& outcome, const Handle::Node& node) {
     if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) return failed(found, outcome);
-    // Once the node's number is known, that decides: other programs may write over the data.
+    // A known czxid decides: other programs may overwrite the data.
     std::int64_t& created = found.node.created;
     const bool ours = created != 0 ? node.stat.created == created : is_of(node, found.node.owner, requests_.session());
     if (outcome.problem == Problem::no_node || !ours) return ended(id, false);
     created = node.stat.created;
-    if (requests_.ready()) send_removal(id, found);  // else session_ready() begins again
+    if (requests_.ready()) send_removal(id, found);  // otherwise session_ready() retries
   };
-  // What was answered, every server that this client comes to knows. A create or a removal that was not answered may be
-  // known to one server only: then a node that is seen here may be gone, and the next removal would hit its successor.
+  // Every server that this client moves to knows what was answered. An unanswered create or removal may be known to one
+  // server only: then a node seen here may be gone, and the next removal would hit its successor.
   if (entry.node.created != 0 && !entry.unknown) {
     requests_.get(entry.node.path, answered(id, compared));
   } else {
@@ -175,7 +175,7 @@ void Removals::failed(Entry& entry, const Outcome& outcome) {
     why.detail = "a node that is not needed any more cannot be removed before the session ends: " + why.detail;
     warn_(std::move(why));
   }
-  // Never ambiguous: a session that moved to another server gets no late requests carried out.
+  // Never ambiguous: no late request is carried out in a session that moved to a different server.
   std::exchange(entry.answer, nullptr)(Failure{errc::unavailable, outcome.failure.detail});
 }
 
@@ -183,7 +183,7 @@ void Removals::ended(const Id& id, bool removed) {
   using Status = ReleaseOutcome::Status;
   Entry& entry = entries_.at(id);
   entry.deadline.disarm();
-  // While its session lives, most likely only an earlier request of this client has removed the node.
+  // As long as its session lives, most likely only an earlier request of this client can have removed the node.
   removed |= entry.unknown && entry.node.epoch == requests_.session().epoch();
   if (const auto done = std::exchange(entry.done, nullptr)) {
     if (!removed && entry.unknown) {
@@ -204,8 +204,8 @@ void Removals::ended(const Id& id, bool removed) {
 void Removals::session_ready(bool fresh) {
   if (fresh) {
     session_lost();
-    // The granted timeout of the new session stands for that of the old; twice, because servers round it up and begin
-    // again when their leader changes.
+    // The old session's timeout is taken to be that of the new one; doubled, because servers round it up and begin anew
+    // when their leader changes.
     const TimePoint over_by = saturating_add(executor_.now(), 2 * requests_.session().granted_timeout());
     for (auto& [id, entry] : entries_) {
       if (entry.node.epoch == requests_.session().epoch()) continue;

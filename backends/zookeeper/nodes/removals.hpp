@@ -20,7 +20,7 @@
 
 namespace dlock::zookeeper {
 
-// A node that this client made, or tried to.
+// A node that this client created, or tried to.
 struct OwnNode {
   std::string lock_path;
   std::string path = {};     // empty: not known
@@ -32,8 +32,8 @@ struct OwnNode {
   [[nodiscard]] bool shares_path() const noexcept { return owner != OwnerId(); }
 };
 
-// The data of a node whose path other clients use: the owner is at the end of the first line, so that clients which do
-// not know of it read the value of an election as it is.
+// The data of a node whose path other clients use: the owner is at the end of the first line, so that clients unaware
+// of it still read an election's value.
 [[nodiscard]] std::string data_of(std::string_view holder, const OwnerId& owner);
 [[nodiscard]] bool is_of(std::string_view data, const OwnerId& owner);
 // This owner made the node in this session.
@@ -43,7 +43,7 @@ struct OwnNode {
 // Without the owner, if there is one.
 [[nodiscard]] std::string holder_of(std::string_view data);
 
-// Cleanup repeats what fails; this finds, compares and removes the node, while the session can be used. In tasks only.
+// Cleanup retries failures; this finds, compares and removes the node while the session is usable. In tasks only.
 class Removals {
  public:
   using Id = OwnerId;  // to Cleanup, each node has an owner of its own
@@ -61,11 +61,11 @@ class Removals {
   [[nodiscard]] Id await(OwnNode node) { return add(std::move(node), true, nullptr); }
   void created(const Id& id, const Outcome& outcome, const std::string& path);
 
-  // A session can be used, possibly a fresh one. Or it is lost, and its requests may never be answered.
+  // The session is usable, perhaps fresh; or it is lost, and its requests may never be answered.
   void session_ready(bool fresh);
   void session_lost();
 
-  // The end of the current session would remove everything that is left.
+  // Whether the end of the current session would remove all that is left.
   [[nodiscard]] bool only_of_this_session() const;
   // Calls done once everything is confirmed.
   void finish(std::function<void()> done) { cleanup_.finish(std::move(done)); }

@@ -1,4 +1,4 @@
-// Requests of the session, and what its answers say about the session itself.
+// Requests in the session, and what their answers prove about the session itself.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace dlock::zookeeper {
 class Requests {
   using Kind = Session::Kind;
   using Names = std::vector<std::string>;
-  // A request about locks is sent now: the session learns of it, and of its answer before done.
+  // A request about locks is sent now: the session is notified of it, and of its answer before done.
   template <class Done>
   [[nodiscard]] auto sent(Kind kind, Done done) {
     session_.request_sent(kind);
@@ -28,8 +28,8 @@ class Requests {
     return [this, kind, done = std::move(done)](const Outcome& outcome, auto... answer) {
       session_.request_answered(kind, outcome);
       if (kind != Kind::read) --writes_;
-      // Reads and syncs say nothing about the session: a server answers them by itself for a while after it has lost
-      // the others, and those end sessions. These answers are the leader's.
+      // Reads and syncs prove nothing about the session: a server that has lost the others answers them by itself for a
+      // while, and the others may end the session. These answers are the leader's.
       const bool by_leader = outcome.problem == Problem::none || outcome.problem == Problem::no_node ||
                              outcome.problem == Problem::node_exists;
       if (kind != Kind::read && by_leader) session_.acknowledged(outcome.sent);
@@ -42,7 +42,7 @@ class Requests {
 
   [[nodiscard]] Session& session() const noexcept { return session_; }
   [[nodiscard]] bool ready() const noexcept { return session_.ready(); }
-  // Why a request was not answered: while the session is not ready, that knows more.
+  // Why a request was not answered; if the session is not ready, its own reason is more specific.
   [[nodiscard]] Failure reason_of(const Failure& why) const { return ready() ? why : session_.problem(); }
   // Creates, removes and changes that are not answered yet.
   [[nodiscard]] std::size_t writes_under_way() const noexcept { return writes_; }
@@ -60,7 +60,7 @@ class Requests {
     session_.handle().remove_childless(path, sent(Kind::remove, std::move(done)));
   }
 
-  // watch: is set; nullptr: none can be.
+  // watch: to be set; nullptr: none.
   void get(const std::string& path, Watches::Interest* watch, Handle::Handler<Handle::Node> done) {
     if (watch == nullptr) return get(path, std::move(done));
     session_.handle().get(path, watch->id(), sent(Kind::read, watch->counted(std::move(done))));
@@ -80,14 +80,14 @@ class Requests {
   void children(const std::string& path, Handle::Handler<Names> done) {
     session_.handle().children(path, 0, sent(Kind::read, std::move(done)));
   }
-  // The same, no older than the call, whatever server is asked: costs a write of nothing.
+  // The same, no older than the call, whatever server answers: costs a write without effect.
   void get_latest(const std::string& path, Handle::Handler<Handle::Node> done) {
     get(path, behind(confirmation(), std::move(done)));
   }
   void children_latest(const std::string& path, Handle::Handler<Names> done) {
     children(path, behind(confirmation(), std::move(done)));
   }
-  // The same without the write: older only where the leader has been deposed and does not know it yet.
+  // The same without the write: older only if the leader has been deposed and does not know it yet.
   void get_synced(const std::string& path, Handle::Handler<Handle::Node> done) {
     get(path, behind(synced(path), std::move(done)));
   }
@@ -95,9 +95,9 @@ class Requests {
     children(path, behind(synced(path), std::move(done)));
   }
 
-  // Which of Curator's semaphore_children of the lock's node has children; "": there is no semaphore in use. On
-  // their way in others go from the first to the second, and are below both for a moment, so that asking in this order
-  // misses none that came before.
+  // Which of Curator's semaphore_children of the lock's node has children; "": no semaphore is in use. A client that
+  // acquires moves from the first to the second, and is below both for a moment, so queries in this order miss none
+  // that came before.
   void occupied_semaphore(const std::string& lock_path, Handle::Handler<std::string_view> done) {
     const std::string path = lock_path + "/";
     const auto first = std::make_shared<std::pair<Outcome, Handle::Node>>();
@@ -129,8 +129,8 @@ class Requests {
     session_.handle().sync(path, [first](const Outcome& outcome) { *first = outcome; });
     return first;
   }
-  // A connection may break between the two requests, and the second one be answered by the next server. It counts only
-  // if the first one was answered: no server takes over a session that has seen more than itself.
+  // If the connection breaks between the two requests, the next server may answer the second one. It counts only if the
+  // first one was answered: no server accepts a session that has seen more than itself.
   template <class T>
   [[nodiscard]] static Handle::Handler<T> behind(First first, Handle::Handler<T> done) {
     return [first = std::move(first), done = std::move(done)](const Outcome& outcome, T answer) {

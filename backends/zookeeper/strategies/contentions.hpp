@@ -1,5 +1,5 @@
-// The acquires of a session, by the strategy of the client: a place in a queue of ephemeral sequential nodes, of which
-// the lowest number holds the lock (queue_contention.hpp), or one ephemeral node that whoever creates it holds
+// The acquires of a session, by the client's strategy: a place in a queue of ephemeral sequential nodes, whose lowest
+// number holds the lock (queue_contention.hpp), or one ephemeral node, whose creator holds it
 // (ephemeral_contention.hpp).
 #pragma once
 
@@ -53,7 +53,7 @@ class Contentions final : private SessionWaiters {
   [[nodiscard]] TimePoint session_valid_until() const override { return requests_.session().valid_until(); }
 
   void forget(const std::string& name);
-  // Once for each lock.
+  // Warns once for each lock.
   void warn_of_unknown_child(const std::string& name, const std::string& lock_path, const std::string& child);
 
   BackendHost& host_;
@@ -65,7 +65,7 @@ class Contentions final : private SessionWaiters {
   Holds& holds_;
   std::unordered_map<std::string, std::size_t> contended_;  // how often each name is
   RecentNames busy_;
-  RecentNames refused_;  // because of what is in their queue
+  RecentNames refused_;  // because of their queues
   std::set<std::string> warned_of_;
 };
 

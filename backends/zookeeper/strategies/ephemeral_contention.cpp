@@ -26,7 +26,7 @@ void EphemeralContention::not_created(const Outcome& outcome) {
   if (may_send()) query(true);
 }
 
-// behind_create: this server knows what the create has found.
+// behind_create: sent after the create, so this server knows what that found.
 void EphemeralContention::query(bool behind_create) {
   start_request();
   const bool watched = node_ == Node::none && request().wait;
@@ -35,7 +35,7 @@ void EphemeralContention::query(bool behind_create) {
   if (watched) return requests_.get(own_.path, new_watch(Watches::Kind::data, own_.path), answered);
   if (behind_create) return requests_.get(own_.path, answered);
   if (node_ == Node::none) return requests_.get_synced(own_.path, answered);
-  // The create may have gone through another server than the one that is asked now.
+  // The create may have gone through a different server than this query.
   requests_.get_latest(own_.path, answered);
 }
 
@@ -60,7 +60,7 @@ void EphemeralContention::on_reply(const Outcome& outcome, const Handle::Node& n
 bool EphemeralContention::refused(const Handle::Node& node) {
   if (node.stat.owner != 0) return false;
   const std::string called = "node " + util::quoted(own_.path);
-  // Not for us to remove: that would hit the lock of a faster client.
+  // Do not remove it: that would hit the lock of a faster client.
   if (node.stat.children == 0 && node.data.empty()) {
     failed({errc::unavailable, called +
                                    " is in the way; if it is a container left by the queue of another strategy, the "

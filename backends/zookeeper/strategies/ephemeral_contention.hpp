@@ -1,10 +1,10 @@
-// strategy=ephemeral, one acquire: the lock's node itself is ephemeral; creating it is acquiring the lock, and
-// everybody who found it there watches it and tries again when it goes.
+// strategy=ephemeral, one acquire: the lock's node itself is ephemeral, and creating it is acquiring the lock. A client
+// that finds it watches it, and retries when it is removed.
 //
 // The data of the node ends with the owner id, so that a client knows the node of a create that was not answered.
 //
-// Where a queue of the other strategies has its children, this has a node that can have none, so the two never take
-// each other's place for free.
+// The other strategies' nodes are children of a node that here can have none, so neither takes a lock of the other for
+// free.
 #pragma once
 
 #include "backends/zookeeper/strategies/node_contention.hpp"

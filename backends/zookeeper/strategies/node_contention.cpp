@@ -11,14 +11,14 @@ namespace {
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
 
-// Whether a watch still stands is asked rarely, at random, so that a long queue does not ask all at once; where no
-// watch can be set, that is how a change is noticed.
+// A waiter checks rarely that its watch is still set, at random, so that those of a long queue do not check all at
+// once. If no watch can be set, it polls.
 constexpr nanoseconds check_min = seconds(20);
 constexpr nanoseconds check_max = seconds(40);
 constexpr nanoseconds poll_min = seconds(1);
 constexpr nanoseconds poll_max = seconds(2);
 
-// A server removes empty containers once a minute or so; whatever removes ours again and again is something else.
+// A server removes empty containers about once a minute; more frequent removals have a different cause.
 constexpr int max_repeats = 8;
 
 }  // namespace
@@ -37,7 +37,7 @@ void NodeContention::create(const std::string& path, const std::string& data, No
   own_.epoch = requests_.session().epoch();
   own_.created = 0;
   creation_ = std::make_shared<Creation>();
-  // If the acquire was given up, the answer is the removal's.
+  // If the acquire was given up, its removal gets the answer.
   requests_.create(path, data, kind,
                    [&removals = client_.removals_, creation = creation_,
                     ours = on_answer([this, above](const Outcome& outcome, const Handle::Created& node) {
@@ -118,7 +118,7 @@ void NodeContention::request_failed(const Outcome& outcome) {
   unanswered(outcome.failure);
 }
 
-// A waiter learns the state of the session. A try learns whether its request may have had an effect.
+// A waiter gets the state of the session. A try gets whether its request may have had an effect.
 void NodeContention::unanswered(const Failure& why) {
   Failure reason = requests_.reason_of(why);
   if (!request().wait) reason.code = why.code;

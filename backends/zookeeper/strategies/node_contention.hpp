@@ -26,7 +26,7 @@ class NodeContention : public SessionWaiter {
 
   // --- What a strategy implements ---
 
-  // By create(); again after it has made what was missing above.
+  // Called by create(), and again once it has created the missing parents.
   virtual void create_node() = 0;
   // Our node is there.
   virtual void placed(const Handle::Created& node) = 0;
@@ -37,21 +37,21 @@ class NodeContention : public SessionWaiter {
 
   // path: below `above`.
   void create(const std::string& path, const std::string& data, NodeKind kind, const std::string& above);
-  // As soon as a server can be reached; if its create is in flight, once that is answered.
+  // As soon as a server is reachable; if the create is in flight, once that is answered.
   void remove_node();
-  // Our turn, with the node that is there.
+  // The node exists, and it is this acquire's turn.
   void grant();
 
   // --- Waiting, and ends ---
 
-  // For a change of what is watched.
+  // Until what is watched changes.
   void keep_waiting();
   void found_busy();
   void request_failed(const Outcome& outcome);
   void unanswered(const Failure& why);
-  // Other clients keep changing what is there. False, and a failure: too often.
+  // Other clients keep changing the node. False, after a failure: too often.
   [[nodiscard]] bool may_repeat(const std::string& path, const char* what);
-  // The watch for the next request, in place of the one before; nullptr where none can be set.
+  // The watch for the next request, which replaces the last one; nullptr if none can be set.
   [[nodiscard]] Watches::Interest* new_watch(Watches::Kind kind, const std::string& path);
 
   void give_up() override { remove_node(); }
@@ -67,7 +67,7 @@ class NodeContention : public SessionWaiter {
   OwnNode own_;
 
  private:
-  // Shared with the answer of the create, which may come after the acquire was given up.
+  // Shared with the handler of the create, which may be called after the acquire was given up.
   struct Creation {
     std::optional<Removals::Id> removal;
   };

@@ -48,7 +48,7 @@ void QueueContention::create_node() {
   own_.path.clear();
   create(path_of(queue_node_prefix(client_.options_.layout, own_.guid, claim_)), request().holder,
          NodeKind::ephemeral_sequential, own_.lock_path);
-  send_list(herd_);  // behind it at once: what it answers shows our node as well
+  send_list(herd_);  // right after the create, so that the answer includes the new node
 }
 
 void QueueContention::placed(const Handle::Created& node) {
@@ -57,7 +57,7 @@ void QueueContention::placed(const Handle::Created& node) {
   walk_.placed(name, {parse_queue_node(client_.options_.layout, name, claim_.kind).sequence, node.stat.created});
 }
 
-// The server takes no nodes below the lock's: what is that one?
+// The server refuses nodes below the lock's node: find out why.
 void QueueContention::not_created(const Outcome& refusal) {
   const Failure& why = refusal.failure;
   if (refusal.problem != Problem::other || !requests_.ready()) return ended(why);
@@ -71,14 +71,14 @@ void QueueContention::not_created(const Outcome& refusal) {
 
 void QueueContention::find_node() {
   start_request();
-  // The create may have gone through another server than the one that is asked now.
+  // The create may have gone through a different server than this query.
   requests_.children_latest(
       own_.lock_path, on_answer([this](const Outcome& outcome, const std::vector<std::string>& children) {
         if (outcome.problem != Problem::none && outcome.problem != Problem::no_node) return request_failed(outcome);
         const auto ours = std::ranges::find_if(
             children, [this](const std::string& child) { return child.find(own_.guid) != std::string::npos; });
         if (ours == children.end()) {
-          node_ = Node::none;  // and never will be: what was under way at the other server is refused by now
+          node_ = Node::none;  // and never will: this server refuses what was in flight at the other one
           return proceed();
         }
         if (!may_send()) return;
@@ -98,7 +98,7 @@ void QueueContention::found_node(const std::string& name, const Stat& stat) {
   own_.created = stat.created;
   placed({name, stat});
   if (stat.owner == requests_.session().id()) return proceed();
-  // Not of this session, so it goes when that one does, whatever becomes of ours.
+  // It belongs to an earlier session, and is removed with that one, whatever happens to this session.
   remove_node();
   retry_later();
 }
@@ -121,7 +121,7 @@ void QueueContention::send_list(bool watched) {
 }
 
 void QueueContention::listed(const Outcome& outcome, const std::vector<std::string>& children) {
-  if (node_ != Node::there) return;  // sent behind the create, which has yet to say what became of it
+  if (node_ != Node::there) return;  // the answer to the create failed, and decides
   if (outcome.problem == Problem::no_node) return node_removed();
   if (outcome.problem != Problem::none) return request_failed(outcome);
   const auto queue = judge(children);
@@ -189,7 +189,7 @@ void QueueContention::compare_czxid(const std::string& node) {
                 }));
 }
 
-// The one before us is answered for before our own node.
+// The predecessor's query is answered before that of the own node.
 void QueueContention::recheck_predecessor(const std::string& node) {
   start_request();
   const std::string path = path_of(node);
@@ -209,7 +209,7 @@ void QueueContention::recheck_own() {
                 }));
 }
 
-// Waiters behind this one watch the data of its node. If the request fails, it is repeated before the grant.
+// Waiters behind this one watch the data of its node. A failed request is repeated before the grant.
 void QueueContention::announce() {
   start_request();
   requests_.set(own_.path, QueueWalk::entered(request().holder), on_answer([this](const Outcome& outcome) {
@@ -229,14 +229,14 @@ std::optional<Queue> QueueContention::judge(const std::vector<std::string>& chil
   return queue;
 }
 
-// Because of what is in the queue. A later attempt looks before it joins, so that repeated attempts use up no numbers
+// Because of the queue's content. A later attempt queries the queue before it joins, so that retries use up no numbers
 // and block no other client.
 void QueueContention::refuse(Failure why) {
   client_.refused_.add(own_.lock_path);
   ended(std::move(why));
 }
 
-// By another client.
+// A different client removed the own node.
 void QueueContention::node_removed() {
   node_ = Node::none;
   retry_later();

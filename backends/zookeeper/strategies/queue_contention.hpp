@@ -51,8 +51,8 @@ class QueueContention final : public NodeContention {
   const Claim claim_;
   const bool herd_;
   QueueWalk walk_;
-  bool predecessor_there_ = false;  // answered before our own node is
-  bool list_watched_ = false;       // the list that is asked for
+  bool predecessor_there_ = false;  // answered before the query of the own node
+  bool list_watched_ = false;       // the list in flight
 };
 
 }  // namespace dlock::zookeeper

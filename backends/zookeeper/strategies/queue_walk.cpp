@@ -51,7 +51,7 @@ Queue judge_queue(Layout layout, const std::string& lock_path, const std::vector
 std::vector<Queue::Member> Queue::holders() const {
   std::vector<Member> all = members;
   if (all.empty()) return all;
-  // Of one number a writer's node is the older one.
+  // For equal numbers, a writer's node is the older one.
   std::sort(all.begin(), all.end(), [](const Member& one, const Member& other) {
     return std::pair(one.sequence, one.mode) < std::pair(other.sequence, other.mode);
   });
@@ -169,7 +169,7 @@ bool QueueWalk::only_one_before() const noexcept {
   return !others_may_come && count_before_ == 1;
 }
 
-// before: so many will be before us at the most.
+// before: at most so many will be before this waiter.
 QueueWalk::Step QueueWalk::list_again(std::size_t before) const {
   const bool watches_all = herd_ || (claim_.kind == LockKind::semaphore && before <= capacity());
   return {.next = watches_all ? Next::watch_list : Next::list};

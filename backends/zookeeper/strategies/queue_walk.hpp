@@ -1,5 +1,5 @@
-// The queue at a lock's node, and the way of one waiter to its front. No I/O: what the server said goes in, what to ask
-// next comes out.
+// The queue at a lock's node, and one waiter's way to its front. No I/O: answers of the server go in, the next requests
+// come out.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace dlock::zookeeper {
 
-// The children of a lock's node, judged. Looks at the names it was made of, which must stay where they are.
+// The children of a lock's node, parsed. Refers to their names, which must outlive it.
 struct Queue {
   struct Member {
     std::int64_t sequence;
@@ -25,11 +25,11 @@ struct Queue {
   };
   std::vector<Member> members;  // in no particular order
   std::string_view unknown;     // a child that is no lock's, if there is one
-  bool semaphore = false;       // children of Curator's semaphore; whether it is in use is still to be asked
-  // Why this queue must not be used: a lock of another layout or kind is in it, or its numbers are used up.
+  bool semaphore = false;       // there are children of Curator's semaphore; whether it is in use must still be queried
+  // Why this queue must not be used: it has a lock of a different layout or kind, or its numbers are used up.
   std::optional<Failure> problem;
 
-  // Those who hold the lock by now, or will as soon as they look, the first one first.
+  // Those who hold the lock, or will once they have checked, the first one first.
   [[nodiscard]] std::vector<Member> holders() const;
   // Of the smallest number; nullptr: it is empty.
   [[nodiscard]] const Member* first() const;
@@ -51,32 +51,32 @@ struct Queue {
 //            | it to be fewer than   | the data of the nearest before it, into which the one that enters says so
 //            | there are permits     |
 //
-// A waiter asks for the list once, then watches the node before it, because new nodes only come behind. When that one
-// changes and was the only one to wait for, it and our own node are all there is to look at, however long the queue is
-// behind us. Otherwise the list is asked for again: in a queue that moves in order all the others before us are gone as
-// well, and finding that out one by one would cost a request for each. So does a writer in any case: one who held
-// Curator's lock to write goes on to read it by a new node with the old number. A check that nothing was missed looks
-// only at the one before us, or every waiter would list a long queue in which nothing changes.
+// A waiter lists the queue once, then watches the node before it, because new nodes only come behind. If it waits for
+// that node only, then after a change it queries just that node and its own, however long the queue is behind it.
+// Otherwise it lists the queue again: in a queue that moves in order, all others before it are gone as well, and
+// finding that out one by one would cost a request for each. A writer always lists again: a client that held Curator's
+// lock to write continues to read it by a new node with the old number. A periodic check queries only the predecessor,
+// or every waiter would list a long queue in which nothing changes.
 //
-// Of those who wait for permits, the one behind a client that enters may have seen that one wait. So a waiter whose
-// turn has come, with others behind it, says so in its node before it takes the turn.
+// For permits, the waiter behind a client that is granted one may have seen that client wait. So a waiter whose turn
+// has come, with others behind it, marks its node as granted before it takes the permit.
 //
-// The first in line says how many permits there are. Others with another number will be refused as soon as they
-// look, unless the first ones go before: so until such a one has gone, or says that it is in, those behind it wait.
+// The first in line decides the number of permits. Waiters with a different number will be refused once they check,
+// unless the first ones leave before: so those behind such a node wait until it is deleted or marked as granted.
 class QueueWalk {
  public:
   enum class Next {
     list,                 // the children
     watch_list,           // the same, with a watch
-    watch,                // `node`, which is before us
-    compare_czxid,        // of `node`, which has our number: the earlier transaction is first
-    recheck_predecessor,  // `node`, again with a watch, and our own
-    recheck_own,          // our own node, which must still be there
+    watch,                // `node`, which is before this waiter
+    compare_czxid,        // of `node`, which has the same number: the earlier transaction is first
+    recheck_predecessor,  // `node`, again with a watch, and the own node
+    recheck_own,          // the own node, which must still exist
     wait,                 // for a change of what is watched
-    announce,             // that we are in, to those behind us; then granted
-    grant,                // it is our turn
-    refuse,               // another number of permits is in use: `permits`
-    start_over,           // our node is gone
+    announce,             // mark the own node as granted, for those behind it; then grant
+    grant,                // it is this waiter's turn
+    refuse,               // a different number of permits is in use: `permits`
+    start_over,           // the own node is gone
   };
   struct Step {
     Next next;
@@ -87,39 +87,39 @@ class QueueWalk {
   // herd: every waiter watches all children.
   explicit QueueWalk(const Claim& claim = {}, bool herd = false) noexcept : claim_(claim), herd_(herd) {}
 
-  // Our node stands.
+  // The own node exists.
   void placed(std::string node, QueuePosition position);
   [[nodiscard]] const std::string& node() const noexcept { return node_; }
   [[nodiscard]] std::int64_t created() const noexcept { return position_.created; }
 
-  // Of a queue that may be used: what a new last member would find. grant, wait or refuse.
+  // In a queue that may be used: whether a new last member would be granted. grant, wait or refuse.
   [[nodiscard]] Step behind(const Queue& queue) const;
-  // The same as our node finds it. watched: the list was asked for with a watch.
+  // The same for the own node. watched: the list was read with a watch.
   [[nodiscard]] Step listed(const Queue& queue, bool watched = false);
-  // The transaction of the node that was to be compared; nullopt: it is gone.
+  // The transaction of the node to compare; nullopt: it is gone.
   [[nodiscard]] Step compared(std::optional<std::int64_t> created);
   // What is watched has changed.
   [[nodiscard]] Step changed() const;
-  // It is time to look whether it has.
+  // A periodic check.
   [[nodiscard]] Step check() const;
-  // What was to be watched is gone.
+  // The node to watch is gone.
   [[nodiscard]] Step gone() const;
-  // What was to be watched is there, with this data.
+  // The node to watch exists, with this data.
   [[nodiscard]] Step seen(std::string_view data) const;
-  // After recheck_predecessor or recheck_own: whether the one before us is still there, and the transaction of our own
+  // After recheck_predecessor or recheck_own: whether the predecessor still exists, and the transaction of the own
   // node; nullopt: it is gone.
   [[nodiscard]] Step rechecked(bool before_there, std::optional<std::int64_t> created) const;
 
-  // What a node's data becomes when its owner has entered after others came behind it.
+  // The data of a node that is marked as granted.
   [[nodiscard]] static std::string entered(std::string_view data);
 
  private:
-  // Whether we wait for it, if it comes before us.
+  // Whether a node before this one makes it wait.
   [[nodiscard]] bool blocks(Mode mode) const noexcept;
   [[nodiscard]] std::size_t capacity() const noexcept {
     return claim_.kind == LockKind::semaphore ? claim_.permits : 1;
   }
-  // That the node before us is all that we wait for, and that no other can come before us.
+  // Whether this waiter waits for its predecessor only, and no other node can come before it.
   [[nodiscard]] bool only_one_before() const noexcept;
   [[nodiscard]] Step list_again(std::size_t before) const;
   [[nodiscard]] Step decide();
@@ -131,9 +131,9 @@ class QueueWalk {
   // Of the last list.
   bool watched_ = false;
   bool others_behind_ = false;
-  std::string stray_;                             // before us, with another number of permits than the first one's
-  std::vector<std::string> rivals_;               // with our number, not compared yet
-  std::optional<QueuePosition> before_position_;  // of the nearest before us
+  std::string stray_;                             // before this waiter, with a different number of permits
+  std::vector<std::string> rivals_;               // with the same number, not compared yet
+  std::optional<QueuePosition> before_position_;  // of the nearest before this waiter
   std::string before_;                            // its name
   std::size_t count_before_ = 0;
 };

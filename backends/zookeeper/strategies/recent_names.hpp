@@ -1,6 +1,6 @@
-// Names of locks about which something was found out lately. An acquire begins with the create, so that a free lock is
-// one round trip; a try of a name that another client held looks first, so that trying a busy lock again and again
-// costs no writes, and so does every acquire of a name whose queue must not be joined.
+// Names of locks with a recent finding. An acquire begins with the create, so that a free lock takes one round trip. A
+// try of a name that a different client held begins with a query, so that repeated tries of a busy lock write nothing;
+// so does every acquire of a name whose queue must not be joined.
 #pragma once
 
 #include <cstddef>

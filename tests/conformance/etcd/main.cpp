@@ -1,4 +1,4 @@
-// etcd as a subject of the suite: servers that all tests of a process share, disturbed clients behind proxies.
+// etcd as a subject of the suite: servers shared by all tests of a process, with proxies for disturbed clients.
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -21,7 +21,7 @@ using std::chrono::seconds;
 
 enum class Setup { single, cluster, login, tls };
 
-// Started when they are needed first, so that helper processes, which make no fixtures, have no servers.
+// Started when first needed, so that helper processes, which make no fixtures, have no servers.
 test::EtcdCluster& servers_of(Setup setup) {
   switch (setup) {
     case Setup::single: {
@@ -87,12 +87,12 @@ class EtcdFixture final : public SessionFixture {
     delay_ = by;
     ServerFixture::delay_answers(by);
   }
-  // A renewal counts from its keep-alive, once a read that was sent after the answer to that has been answered, too.
+  // A renewal counts from its keep-alive, once a read sent after that one's answer has been answered, too.
   [[nodiscard]] std::chrono::nanoseconds age_of_renewals() const override { return delay_; }
-  // Something else may come from the server before the answer does, so the line must not break at the first byte.
+  // The server may send other messages before the answer, so the connection must not break at the first byte.
   void lose_next_answer() override {
     for (const auto& each : disturbed()) {
-      // Only an acquire asks whether its owner has given up.
+      // Only an acquire checks whether its owner has given up.
       each->before_request(".gone/", [this, proxy = each.get()] {
         const double before = transactions();
         proxy->set(rig::Direction::to_client, {.mode = rig::Traffic::Mode::hold});
@@ -133,7 +133,7 @@ class EtcdFixture final : public SessionFixture {
     try {
       (void)servers_.server(0).ctl({"lease", "revoke", node.substr(0, node.find('.'))});
     } catch (const std::runtime_error& e) {
-      // On a busy machine the session may have ended by itself before etcdctl asks.
+      // On a busy machine the session may have expired before etcdctl revokes it.
       if (std::string_view(e.what()).find("requested lease not found") == std::string_view::npos) throw;
     }
   }
@@ -148,8 +148,8 @@ class EtcdFixture final : public SessionFixture {
   void end_once_carried_out(TcpProxy& proxy, double before) {
     const auto give_up = std::chrono::steady_clock::now() + rig::hang_guard;
     while (transactions() <= before && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
-    // The client sends the request again to another member, where it is to be answered: a rule that acted there would
-    // wait for this thread, which waits for that proxy.
+    // The client repeats the request at a different member, which must answer it: a rule that acted there would wait
+    // for this thread, which waits for that proxy.
     for (const auto& each : disturbed()) {
       if (each.get() != &proxy) each->pass();
     }

@@ -1,4 +1,4 @@
-// The file backend as a subject of the suite, in a directory of its own.
+// The file backend as a subject of the suite, in its own directory.
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -15,7 +15,7 @@
 namespace dlock::conformance {
 namespace {
 
-// The base class of FileFixture that is destroyed last, because clients use the directory to their end.
+// The last base class of FileFixture to be destroyed, because clients use the directory until their end.
 struct FileFixtureDirectory {
   rig::ScratchDirectory directory;
 };
@@ -51,7 +51,7 @@ class FileFixture final : private FileFixtureDirectory, public UrlFixture {
     if (!clock_) clock_ = std::make_shared<ManualClock>();
     return clock_;
   }
-  // Puts a copy in the place of the lock file, as an editor or a restored backup would.
+  // Replaces the lock file by a copy, as an editor or a restored backup would.
   void kill_hold(LockKind kind, const std::string& name) override {
     const std::string copy = directory.path() + "/copy";
     const std::string lock_file = locks_ + file::subdirectory(kind) + "/" + file::encode_file_name(name);

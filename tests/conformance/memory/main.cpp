@@ -1,7 +1,7 @@
 // The memory backend, and clients that exchange messages with its store, as subjects of the suite. Calls within a
-// process are always answered; messages can be disturbed in all ways that the suite knows.
+// process are always answered; messages can be disturbed in all of the suite's ways.
 //
-// Instead of these, the first argument may select another subject, for the tests of the suite itself:
+// For the tests of the suite itself, the first argument may select a different subject instead:
 //   --mutation=NAME          a backend that is broken so ("none": correct), with plain locks
 //   --sharing-mutation=NAME  with locks that several may hold
 //   --untested=TEST,...      a correct one, whose fixture can do little and leaves these tests untested
@@ -35,7 +35,7 @@ std::string unique_place() {
   return "conformance-" + std::to_string(count.fetch_add(1));
 }
 
-// On the way between the disturbed clients and the store.
+// Disturbs the messages between the disturbed clients and the store.
 class Disturbance final : public messages::FaultInjector {
  public:
   enum class Mode { none, stalled, delayed, cut };
@@ -80,7 +80,7 @@ class MemoryFixture final : public Fixture {
       : url_("memory://" + place_ + "?strategy=" + std::string(to_string(strategy))),
         backend_(memory::make_memory_backend) {}
 
-  // Clients that can be disturbed exchange messages with the store, and so do the others unless there is a mutation.
+  // Clients that can be disturbed exchange messages with the store; so do the others, unless there is a mutation.
   explicit MemoryFixture(std::optional<mutants::Mutation> mutation)
       : url_("memory://" + place_), disturbance_(std::make_shared<Disturbance>()) {
     const BackendFactory correct = [this, mutation](BackendHost& host,
@@ -101,7 +101,7 @@ class MemoryFixture final : public Fixture {
 
   [[nodiscard]] std::string url() const override { return url_; }
   [[nodiscard]] Client make_client(ClientOptions options, Link link) override {
-    // The label tells clients apart: the store kills sessions by it, and faults act by it.
+    // The label identifies a client: for killing its session in the store, and for faults.
     const std::string number = std::to_string(++clients_);
     if (link == Link::disturbed) {
       options.label = std::string(disturbed_label) + number;
@@ -187,7 +187,7 @@ void add_memory_subjects() {
   add("messages_watch", false, [] { return std::make_unique<MemoryFixture>(std::nullopt); });
 }
 
-// The names are divided by commas.
+// list: names, separated by commas.
 void add_listed(std::string_view list) {
   std::vector<std::string> untested;
   while (!list.empty()) {
@@ -200,7 +200,7 @@ void add_listed(std::string_view list) {
                .untested = std::move(untested)});
 }
 
-// Whether there is such a mutation.
+// Returns whether there is such a mutation.
 bool add_mutant(std::string_view name, std::vector<LockKind> kinds) {
   const auto mutation = mutants::parse_mutation(name);
   if (!mutation) return false;

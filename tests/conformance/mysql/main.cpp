@@ -1,4 +1,4 @@
-// MariaDB as a subject of the suite: a server that all tests of a process share, disturbed clients behind a proxy.
+// MariaDB as a subject of the suite: a server shared by all tests of a process, with a proxy for disturbed clients.
 #include <algorithm>
 #include <cstdint>
 #include <deque>
@@ -22,11 +22,11 @@ using mysql::Strategy;
 using test::MysqlLock;
 using test::MysqlServer;
 
-// Started when it is needed first, so that helper processes, which make no fixtures, have no server.
+// Started when first needed, so that helper processes, which make no fixtures, have no server.
 MysqlServer& shared_server() {
   static const auto server = [] {
     auto made = std::make_unique<MysqlServer>();
-    // Before anybody asks for a lock: the answer that the suite has lost is to be that to an acquire.
+    // Before any acquire: the answer that the suite loses must be that of an acquire.
     for (const std::string& statement : mysql::creation("dlock", true)) made->run(statement);
     return made;
   }();
@@ -35,7 +35,7 @@ MysqlServer& shared_server() {
 
 class MysqlFixture final : public ServerFixture {
  public:
-  // The service is emptied for each.
+  // The service is emptied for each fixture.
   explicit MysqlFixture(Strategy strategy)
       : ServerFixture(way_to({shared_server().port()})),
         strategy_(strategy),
@@ -49,7 +49,7 @@ class MysqlFixture final : public ServerFixture {
   [[nodiscard]] std::string url() const override { return server_.url(parameters()); }
   [[nodiscard]] Client make_client(ClientOptions options, Link link) override {
     if (link == Link::disturbed) return connect(server_.url_at(proxy_.port(), parameters(link)), std::move(options));
-    // A client that is going to die does not say good-bye for long.
+    // A client that will be killed does not wait long to close.
     if (!mysql::lives_in_sessions(strategy_) || options.close_timeout >= ClientOptions().close_timeout) {
       return connect(server_.url(parameters(link)), std::move(options));
     }
@@ -77,7 +77,7 @@ class MysqlFixture final : public ServerFixture {
   }
   void cut() override {
     proxy_.refuse(true);
-    // A server that heard would free the locks of a session at once, perhaps before their holder has heard.
+    // A server that noticed would free the locks of a session at once, perhaps before their holder knows.
     proxy_.sever();
   }
   void heal() override {
@@ -85,13 +85,13 @@ class MysqlFixture final : public ServerFixture {
     proxy_.refuse(false);
   }
   void lose_next_answer() override {
-    // The names of all locks of the suite start with this; statements have it in hexadecimal digits.
+    // The prefix of all locks' names in the suite; statements have it in hexadecimal digits.
     proxy_.lose_reply_to(MysqlLock::hexadecimal("dlock-conformance/"));
   }
   [[nodiscard]] std::size_t residue(LockKind kind, const std::string& name) override {
     return std::stoul(server_.value("SELECT " + MysqlLock(strategy_, name, kind).residue()));
   }
-  // Statements; those of this fixture are few.
+  // Statements, including the few of this fixture.
   [[nodiscard]] std::uint64_t requests() override {
     return std::stoull(
         server_.value("SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'QUESTIONS'"));
@@ -102,8 +102,8 @@ class MysqlFixture final : public ServerFixture {
   }
 
  private:
-  // A client that is going to die has a way of its own, so that it can be cut off for good, and a user of its own, by
-  // whom the server tells its sessions from those of others.
+  // A client that will be killed has its own path, so that it can be cut off for good, and its own user, by which the
+  // server distinguishes its sessions.
   struct Mortal {
     std::string user;
     Way way;

@@ -1,4 +1,4 @@
-// PostgreSQL as a subject of the suite: a server that all tests of a process share, disturbed clients behind a proxy.
+// PostgreSQL as a subject of the suite: a server shared by all tests of a process, with a proxy for disturbed clients.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -30,20 +30,20 @@ enum class Setup {
   session_pooled,  // which keeps one for each client
 };
 
-// The statistics of the server itself arrive up to a second late. Those of this module, which comes with it, count a
-// statement as it ends, and each once, however often it was sent before.
+// The server's own statistics arrive up to a second late. This module, which comes with it, counts each statement once,
+// as it ends, however often it was prepared before.
 const std::string counting = "shared_preload_libraries = 'pg_stat_statements'";
 
-// Of clients that are going to die, numbered from 0 on.
+// For clients that will be killed, numbered from 0.
 constexpr std::size_t most_mortal_roles = 20;
 std::string mortal_role(std::size_t number) {
   return "mortal_" + std::to_string(number);
 }
 
-// The server behind a subject, the pooler in front of it where there is one, and the superuser's view of it.
+// The server of a subject, its pooler, if any, and the superuser's view of it.
 class PostgresService {
  public:
-  // Started when it is needed first, so that helper processes, which make no fixtures, have no servers.
+  // Started when first needed, so that helper processes, which make no fixtures, have no servers.
   [[nodiscard]] static PostgresService& of(Setup setup) {
     static std::array<std::unique_ptr<PostgresService>, 3> services;
     auto& service = services.at(static_cast<std::size_t>(setup));
@@ -54,7 +54,7 @@ class PostgresService {
   explicit PostgresService(Setup setup)
       : server_({.max_connections = 800, .lines = {counting, "pg_stat_statements.track_planning = off"}}) {
     server_.run("CREATE EXTENSION pg_stat_statements");
-    // Before anybody asks for a lock: the answer that the suite has lost is to be that to an acquire.
+    // Before any acquire: the answer that the suite loses must be that of an acquire.
     test::PostgresConnection owner(server_.url());
     for (const std::string& statement : postgres::creation("dlock", postgres::Durability::sync, true)) {
       owner.run(statement);
@@ -64,7 +64,7 @@ class PostgresService {
     if (setup == Setup::session_pooled) {
       std::vector<std::string> roles;
       for (std::size_t i = 0; i < most_mortal_roles; ++i) roles.push_back(mortal_role(i));
-      // By itself it would not try a server again for 15 s that was being restarted.
+      // By default it would not try a restarted server again for 15 s.
       pooler_.emplace(server_, test::PgBouncerConfig{.pool_mode = "session",
                                                      .pool_size = 700,
                                                      .roles = std::move(roles),
@@ -72,10 +72,10 @@ class PostgresService {
     }
   }
 
-  // Where clients are to connect to.
+  // The port for clients.
   [[nodiscard]] std::uint16_t port() const noexcept { return pooler_ ? pooler_->port() : server_.port(); }
   [[nodiscard]] PostgresServer& server() noexcept { return server_; }
-  // No locks, and none remembered.
+  // Removes all locks, and all records of them.
   void empty() {
     std::string tables;
     for (const postgres::TableDefinition& table : postgres::layout()) {
@@ -83,7 +83,7 @@ class PostgresService {
     }
     server_.run("TRUNCATE " + tables);
   }
-  // Statements of clients that were carried out so far.
+  // The number of clients' statements that were carried out.
   [[nodiscard]] std::uint64_t statements() {
     return std::stoull(server_.value(std::string("SELECT coalesce(sum(calls), 0) FROM pg_stat_statements") +
                                      " WHERE userid = '" + PostgresServer::user + "'::regrole"));
@@ -96,7 +96,7 @@ class PostgresService {
 
 class PostgresFixture final : public ServerFixture {
  public:
-  // The service is emptied for each.
+  // The service is emptied for each fixture.
   PostgresFixture(Setup setup, Strategy strategy)
       : ServerFixture(way_to({PostgresService::of(setup).port()})),
         setup_(setup),
@@ -110,7 +110,7 @@ class PostgresFixture final : public ServerFixture {
   [[nodiscard]] Client make_client(ClientOptions options, Link link) override {
     const PostgresServer& server = service_.server();
     if (link == Link::disturbed) return connect(server.url_at(proxy_.port(), parameters(link)), std::move(options));
-    // A client that is going to die does not say good-bye for long.
+    // A client that will be killed does not wait long to close.
     if (!lives_in_sessions(strategy_) || options.close_timeout >= ClientOptions().close_timeout) {
       return connect(server.url_at(service_.port(), parameters(link)), std::move(options));
     }
@@ -139,7 +139,7 @@ class PostgresFixture final : public ServerFixture {
   }
   void cut() override {
     proxy_.refuse(true);
-    // A server that heard would free the locks of a session at once, perhaps before their holder has heard.
+    // A server that noticed would free the locks of a session at once, perhaps before their holder knows.
     proxy_.sever();
   }
   void heal() override {
@@ -147,7 +147,7 @@ class PostgresFixture final : public ServerFixture {
     proxy_.refuse(false);
   }
   void lose_next_answer() override {
-    proxy_.lose_reply_to("dlock-conformance/");  // what the names of all locks of the suite start with
+    proxy_.lose_reply_to("dlock-conformance/");  // the prefix of all locks' names in the suite
   }
   [[nodiscard]] std::size_t residue(LockKind kind, const std::string& name) override {
     return std::stoul(service_.server().value(PostgresLock(strategy_, name, kind).residue()));
@@ -159,8 +159,8 @@ class PostgresFixture final : public ServerFixture {
   }
 
  private:
-  // A client that is going to die has a way of its own, so that it can be cut off for good, and a role of its own, by
-  // which the server tells its sessions from those of others.
+  // A client that will be killed has its own path, so that it can be cut off for good, and its own role, by which the
+  // server distinguishes its sessions.
   struct Mortal {
     std::string role;
     Way way;
@@ -174,12 +174,12 @@ class PostgresFixture final : public ServerFixture {
   }
   [[nodiscard]] std::string parameters(Link link) const {
     if (!lives_in_sessions(strategy_)) return parameters();
-    // A lease that outlives the moment in which a busy machine starts as many processes of the server; tests wait for
-    // the end of one that is cut off.
+    // A lease that lasts while a busy machine starts that many processes of the server; tests wait for the end of one
+    // that is cut off.
     return parameters() + (link == Link::disturbed ? "&lease=3s" : "&lease=8s");
   }
   [[nodiscard]] Mortal& make_mortal() {
-    // The others are to be able to use the things that it creates.
+    // The other clients must be able to use the objects that it creates.
     const std::string role = mortal_role(mortal_.size());
     PostgresServer& server = service_.server();
     server.run("DROP ROLE IF EXISTS " + role);

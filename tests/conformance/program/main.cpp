@@ -30,15 +30,15 @@ std::string subject_name(const std::string& url) {
   return name.empty() ? "url" : name;
 }
 
-// The length of a run depends on these.
+// The measured times that determine the length of a run.
 struct Pace {
-  Seconds first_lock{};  // to connect, take a lock and give it back
-  Seconds next_lock{};   // to take another one and give it back
-  Seconds kept{};        // for how long the lock of a killed process is kept
+  Seconds first_lock{};  // to connect, acquire a lock and release it
+  Seconds next_lock{};   // to acquire another one and release it
+  Seconds kept{};        // how long the lock of a killed process is kept
 };
 
-// Takes a lock and gives it back, so that what is wrong with the service is said once, not by every test. The client
-// asks for a session as short as those of the processes that the suite kills.
+// Acquires and releases a lock, so that a problem of the service is reported once, not by every test. The client
+// requests a session as short as those of the processes that the suite kills.
 Pace try_out(const std::string& url, const dlock::Capabilities& its) {
   using namespace dlock;
   const TimePoint start = LeaseClock::now();
@@ -64,7 +64,7 @@ Pace try_out(const std::string& url, const dlock::Capabilities& its) {
   return pace;
 }
 
-// Says before the tests about how long they will take.
+// Announces, before the tests, about how long they will take.
 class Announcement final : public ::testing::EmptyTestEventListener {
  public:
   explicit Announcement(Pace pace) : pace_(pace) {}
@@ -88,12 +88,11 @@ class Announcement final : public ::testing::EmptyTestEventListener {
   }
 
  private:
-  // As measured with all backends of this tree: what a test takes on average that does not wait for the end of a
-  // session.
+  // Measured with all backends of this repository: the averages of a test that does not wait for the end of a session.
   static constexpr double clients_a_test = 2;
   static constexpr double locks_a_test = 6;
   static constexpr double leases_a_test = 0.13;
-  static constexpr double ends_later_by = 1.25;  // services look for sessions that have ended in steps
+  static constexpr double ends_later_by = 1.25;  // services look for expired sessions at intervals
 
   static std::string text(Seconds time) {
     const bool in_minutes = time > std::chrono::minutes(2);
@@ -139,7 +138,7 @@ int main(int argc, char** argv) {
     const dlock::Client client = dlock::connect(url);
     std::erase_if(kinds, [&](dlock::LockKind kind) { return !client.capabilities().has(kind); });
     if (!only_lists) {
-      // GoogleTest owns its listeners, and starts none of them where it only lists tests.
+      // GoogleTest owns its listeners, and starts none if it only lists tests.
       Pace pace = try_out(url, client.capabilities());
       // The first attempt may have found the machine busy.
       const Pace again = try_out(url, client.capabilities());

@@ -1,4 +1,4 @@
-// Redis as a subject of the suite: a server of its own for each way to set it up, disturbed clients behind a proxy.
+// Redis as a subject of the suite: a server for each setup, with a proxy for disturbed clients.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -27,18 +27,18 @@ enum class Setup {
   plain,
   tls,
   acl,       // a user with no more rights than needed
-  sentinel,  // found through a sentinel, which leads disturbed clients through the proxy
-  cluster,   // the only node of one, which tells nobody its address: clients stay with the one that they know it by
+  sentinel,  // found through a sentinel, which directs disturbed clients to the proxy
+  cluster,   // its only node, which reports no address: clients keep using the one that they have
 };
 
 test::RedisConfig config_for(Setup setup) {
-  // Data has to survive a restart of the service.
+  // Data must survive a restart of the service.
   test::RedisConfig config{.append_only = true};
   config.tls = setup == Setup::tls;
   if (setup == Setup::acl) {
     config.password = "administrator";
     config.user = test::RedisUser::of_all_kinds();
-    config.user->rights.emplace_back("+scan");  // to list all locks; the locks themselves need no such right
+    config.user->rights.emplace_back("+scan");  // to list all locks; the locks themselves do not need it
   }
   if (setup == Setup::cluster) config.lines = {"cluster-preferred-endpoint-type unknown-endpoint"};
   return config;
@@ -56,7 +56,7 @@ RedisServer& shared_server(Setup setup) {
   return *server;
 }
 
-// Another address of this machine. A cluster's nodes tell their ports, so the proxy has the server's.
+// A second address of this machine. A cluster's nodes report their ports, so the proxy has the server's port.
 constexpr const char* disturbed_address = "127.0.0.2";
 
 Way way_to(Setup setup, const RedisServer& server) {
@@ -77,7 +77,7 @@ class RedisFixture final : public ServerFixture {
         proxy_(*disturbed().front()) {
     (void)server_.command({"FLUSHALL"});
     if (setup_ != Setup::sentinel) return;
-    // It never takes the server for down: there is no other one.
+    // The sentinel never counts the server as down: there is no other one.
     constexpr int down_after_ms = 3'600'000;
     sentinel_.emplace(test::RedisSentinel::Config{
         .services = {{.name = "steady", .master = server_.port(), .down_after_ms = down_after_ms},
@@ -107,7 +107,7 @@ class RedisFixture final : public ServerFixture {
     (void)server_.command({"DEL", redis::keys_of(prefix, name, kind).lock});
   }
   void lose_next_answer() override {
-    proxy_.lose_reply_to("dlock-conformance/");  // what the names of all locks of the suite start with
+    proxy_.lose_reply_to("dlock-conformance/");  // the prefix of all locks' names in the suite
   }
   [[nodiscard]] std::size_t residue(LockKind kind, const std::string& name) override {
     const redis::Keys keys = redis::keys_of(prefix, name, kind);
@@ -118,7 +118,7 @@ class RedisFixture final : public ServerFixture {
     return static_cast<std::size_t>(holders.integer + server_.command({"ZCARD", keys.queue}).integer);
   }
   [[nodiscard]] std::uint64_t requests() override {
-    // Calls of the scripts count as commands, too; these are those that only clients send.
+    // Scripts' calls count as commands, too; these commands are sent by clients only.
     return static_cast<std::uint64_t>(server_.calls_of(
         {"eval", "evalsha", "wait", "ping", "subscribe", "unsubscribe", "ssubscribe", "sunsubscribe"}));
   }

@@ -30,7 +30,7 @@
 
 namespace dlock::conformance {
 
-// Short, so that a test which lets them run out in real time is quick.
+// Short, so that a test is quick that lets them expire in real time.
 inline constexpr std::chrono::milliseconds impatience(100);
 // Long enough for several attempts of an impatient client.
 inline constexpr std::chrono::milliseconds several_attempts(500);
@@ -38,8 +38,7 @@ inline ClientOptions impatient() {
   return {.response_timeout = impatience, .connect_timeout = impatience, .close_timeout = impatience};
 }
 
-// Joined when it is destroyed; an exception that leaves its body is a failure of the test instead of the end of the
-// program.
+// Joined at its destruction; an exception from its body fails the test, instead of ending the program.
 class Thread {
  public:
   // body(std::stop_token) or body(); the stop is requested before the thread is joined.
@@ -61,14 +60,14 @@ class Thread {
   std::jthread thread_;
 };
 
-// Runs body(0) to body(count - 1) at once, and waits for them.
+// Runs body(0) to body(count - 1) concurrently, and waits for them.
 template <class Count, class Body>
 void run_threads(Count count, const Body& body) {
   std::vector<Thread> threads;
   for (Count i = 0; i < count; ++i) threads.emplace_back([&body, i] { body(i); });
 }
 
-// Protected by the lock: a counter whose increment is not atomic, and a sign on the door.
+// Protected by the lock: a counter with a non-atomic increment, and a record of who is inside.
 class Room {
  public:
   void visit(bool held = true) {
@@ -79,7 +78,7 @@ class Room {
     occupied_.store(false);
   }
   [[nodiscard]] int counter() const { return counter_.load(); }
-  // Of two at once, or of one that does not hold the lock.
+  // The violations: two at once, or one that does not hold the lock.
   [[nodiscard]] int meetings() const { return meetings_.load(); }
 
  private:
@@ -88,7 +87,7 @@ class Room {
   std::atomic<bool> occupied_{false};
 };
 
-// Counts what happens to leases.
+// Counts the events of leases.
 class RecordingObserver final : public Observer {
  public:
   void renewed(const RenewedEvent& event) override {
@@ -130,7 +129,7 @@ class RecordingObserver final : public Observer {
   LostEvent last_loss_;
 };
 
-// All that GoogleTest is to print of them.
+// The part of a subject that GoogleTest prints.
 void PrintTo(const Subject& subject, std::ostream* out);
 void PrintTo(const Kind& kind, std::ostream* out);
 
@@ -138,7 +137,7 @@ class ContractBase : public ::testing::Test {
  protected:
   [[nodiscard]] virtual const Subject& subject() const = 0;
   [[nodiscard]] virtual const Kind& kind() const { return kinds().front(); }
-  // Waiters of this kind are not woken, although those of others may be.
+  // Whether waiters of this kind are not woken, although those of other kinds may be.
   [[nodiscard]] bool polls() {
     return caps().sharers_poll && (kind().kind == LockKind::read_write || kind().kind == LockKind::semaphore);
   }
@@ -147,66 +146,65 @@ class ContractBase : public ::testing::Test {
 
   [[nodiscard]] Fixture& fixture() { return *fixture_; }
   [[nodiscard]] const Capabilities& caps();
-  // A message for GTEST_SKIP where the fixture lacks a feature.
+  // A message for GTEST_SKIP if the fixture lacks a feature.
   [[nodiscard]] std::optional<std::string> lacks(Feature feature) const;
 
   // A client that lives until the end of the test, or until close().
   Client& client(ClientOptions options = {}, Link link = Link::steady);
   void close(Client& client);
 
-  // A lock of the kind that is tested, or of another one; lives until the end of the test. By default its name is
-  // name().
+  // A lock of the tested kind, or of a different one; lives until the end of the test. By default its name is name().
   Lock& lock_of(const Kind& kind, const Client& client, const std::string& name);
   Lock& lock_of(const Client& client, const std::string& name) { return lock_of(kind(), client, name); }
   Lock& lock_of(const Client& client) { return lock_of(client, name()); }
   // One lock for each of two clients.
   std::pair<Lock&, Lock&> two_locks();
 
-  // Takes that lock of the kind that is tested away from its holder; see Fixture.
+  // Takes that lock of the tested kind away from its holder; see Fixture.
   void kill_hold(const std::string& name) { fixture_->kill_hold(kind().kind, name); }
 
-  // A name that nobody else uses; the same tail gives the same name within one test.
+  // A unique name; the same tail gives the same name within one test.
   [[nodiscard]] std::string name(std::string_view tail = "") const;
 
-  // Everything made by client() from here on shares a clock that stands still, if the fixture has one.
+  // From now on, all that client() makes shares a clock that stands still, if the fixture has one.
   void step_time_if_possible();
   [[nodiscard]] bool stepping() const noexcept { return clock_ != nullptr; }
-  // On the clock that clients made by client() use.
+  // On the clock of the clients made by client().
   [[nodiscard]] TimePoint now() const;
-  // The lease for tests that let it run out: long where time can be stepped, else short.
+  // The lease for tests that let it expire: long if time can be stepped, else short.
   [[nodiscard]] std::chrono::nanoseconds lease();
   // Options for a lease of that length.
   [[nodiscard]] AcquireOptions fixed();    // that is not renewed
   [[nodiscard]] AcquireOptions renewed();  // that is
 
-  // A lease that outlasts answers which come late; for ClientOptions::lease.
+  // A lease that lasts longer than the delay of late answers; for ClientOptions::lease.
   [[nodiscard]] std::chrono::nanoseconds long_lease();
-  // How long the service keeps a lock of which it hears no more: for the lease that was asked for, or as long as the
-  // session of that client lives; not at all where a lock ends with its process.
+  // How long the service keeps a lock without further requests: for the requested lease, or as long as the client's
+  // session; not at all if a lock ends with its process.
   [[nodiscard]] std::chrono::nanoseconds kept_for(const Client& of, std::chrono::nanoseconds asked) const;
-  // How much later than after this time something may be on a busy machine: a few leases, or half as long again where
-  // that is more. Hangs are the guard's.
+  // The permitted delay after this time on a busy machine: a few leases, or half of the time if that is more. Hangs are
+  // the guard's matter.
   [[nodiscard]] std::chrono::nanoseconds slack(std::chrono::nanoseconds limit);
   // Fails unless now() is at most limit + slack(limit) after the start.
   void expect_within(std::chrono::nanoseconds limit, TimePoint start, std::string_view what);
 
-  // Fails unless a wait for a service that is out of reach, for long enough for several attempts, ends with that news
-  // and at its deadline.
+  // Fails unless a wait for an unreachable service, long enough for several attempts, ends with that error and at its
+  // deadline.
   void expect_wait_to_end(const std::function<void()>& disturb);
 
-  // Fails unless the call returns in time while the service is stalled, and the lock can be had afterwards.
+  // Fails unless the call returns in time while the service is stalled, and the lock can be acquired afterwards.
   void expect_bounded_while_stalled(std::string_view what, const std::function<void()>& call);
 
   // Moves the clock; only where stepping().
   void step(std::chrono::nanoseconds by);
-  // Until the engines of all clients made by client() have done what was due, as far as no answer is outstanding.
+  // Waits until the engines of all clients made by client() have done what was due, except for pending answers.
   void settle();
   // Lets time pass, in small steps, until the event has happened. Throws Hang.
   void pass_until(const Event& event, const std::string& what, std::size_t times = 1);
-  // The same, for so many renewals of a lease of that name; throws when it is lost.
+  // The same, for so many renewals of a lease of that name; throws if it is lost.
   void pass_renewals(RecordingObserver& observer, const std::string& name, std::size_t times = 1);
 
-  // Two leases of one lock, of different clients: the first ended without a release, and then the next was granted.
+  // Two leases of one lock, of different clients: the first ended without a release, then the second was granted.
   struct Succession {
     Lease stale;
     Lease next;
@@ -217,18 +215,17 @@ class ContractBase : public ::testing::Test {
   // Fails unless it holds name() until it is released here.
   void expect_untouched(Lease& lease);
 
-  // Whether somebody else could have the lock at once.
+  // Whether a different client could get the lock at once.
   [[nodiscard]] bool is_free(const std::string& name);
-  // Waits until the service keeps nothing of this name that could delay others, where the fixture can tell: a clean-up
-  // may still be under way when the call that caused it has returned. Throws Hang.
+  // Waits until the service has nothing of this name that could delay others, if the fixture can detect that: a
+  // clean-up may still be in progress when the call that caused it has returned. Throws Hang.
   void await_no_residue(const std::string& name);
-  // Fails unless the lock can be had at once, and nothing of name() is left afterwards.
+  // Fails unless the lock can be acquired at once, and nothing of name() is left afterwards.
   void expect_nothing_left(Lock& lock) {
     EXPECT_TRUE(take(lock).release());
     await_no_residue(name());
   }
-  // Waits until the service counts that many waiters, as a client sees it that waits itself, or another one; only
-  // where it can. Throws Hang.
+  // Waits until the service reports that many waiters, to a waiting client or to `asking`; only if it can. Throws Hang.
   void await_waiters(const std::string& name, std::uint64_t count, const Client* asking = nullptr) {
     await_waiters(kind().kind, name, count, asking);
   }
@@ -254,7 +251,7 @@ class Contract : public ContractBase, public ::testing::WithParamInterface<std::
   [[nodiscard]] const Kind& kind() const override { return std::get<1>(GetParam()); }
 };
 
-// Of a suite of tests that are not repeated for each kind.
+// For a suite of tests that are not repeated for each kind.
 class SubjectContract : public ContractBase, public ::testing::WithParamInterface<Subject> {
  protected:
   [[nodiscard]] const Subject& subject() const override { return GetParam(); }
@@ -266,18 +263,18 @@ class SubjectContract : public ContractBase, public ::testing::WithParamInterfac
 // The subjects that get the tests of the client too.
 [[nodiscard]] std::vector<Subject> client_subjects();
 
-// For INSTANTIATE_TEST_SUITE_P: of a subject, and of a subject and a variant.
+// For INSTANTIATE_TEST_SUITE_P: the names of a subject, and of a subject and a variant.
 inline constexpr auto name_of_subject = [](const auto& row) { return row.param.name; };
 inline constexpr auto name_of = [](const auto& row) {
   const auto& [subject, variant] = row.param;
   return subject.name + (variant.name.empty() ? "" : "_") + variant.name;
 };
 
-// Tests whose outcome is the client's alone, whatever the backend: of options, refused names, handlers, reentrancy.
-// They run only on subjects that want them.
+// Tests whose outcome depends on the client only, not on the backend: options, refused names, handlers, reentrancy.
+// They run only on subjects that request them.
 class ClientContract : public Contract {};
 
-// Skips the test, as not applicable or untested, when the fixture lacks the feature.
+// Skips the test, as not applicable or untested, if the fixture lacks the feature.
 #define DLOCK_NEEDS(feature) \
   if (const auto lacking = this->lacks(Feature::feature)) GTEST_SKIP() << *lacking
 
@@ -285,7 +282,7 @@ class ClientContract : public Contract {};
 #define DLOCK_APPLIES_IF(promise, otherwise) \
   if (!(promise)) GTEST_SKIP() << "not applicable: " << (otherwise)
 
-// Keeps a source file of tests from being dropped when it is linked from a static library.
+// Prevents the linker from dropping a source file of tests from a static library.
 #define DLOCK_CONFORMANCE_TESTS(file) \
   void link_##file() {}
 

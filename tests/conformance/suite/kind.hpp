@@ -1,5 +1,5 @@
-// The kinds of locks that the contract is tested with, as far as it says the same of all: ways to get a lease. Whether
-// it is held or lost, its token and its release are the lease's own, whatever it is a lease of.
+// The kinds of locks that the contract is tested with, as far as it is the same for all: ways to get a lease. Whether
+// it is held or lost, its token and its release belong to the lease, whatever its kind.
 #pragma once
 
 #include <functional>
@@ -38,7 +38,7 @@ class Lock {
   virtual void async_acquire(const AcquireOptions& options, std::function<void(std::error_code, Lease)> handler) = 0;
 };
 
-// Over any of the library's own, as it is held by one at a time.
+// Wraps any of the library's locks that is held by one at a time.
 template <class Of>
 class ExclusiveLock final : public Lock {
  public:
@@ -62,7 +62,7 @@ class ExclusiveLock final : public Lock {
   Of lock_;
 };
 
-// Of an election: a campaign is an acquire.
+// For an election: a campaign is an acquire.
 class Candidate final {
  public:
   explicit Candidate(Election election) : election_(std::move(election)) {}

@@ -1,4 +1,4 @@
-// Waiting for events, with a guard against hangs. Nothing here sleeps.
+// Waits for events, with a guard against hangs. Nothing here sleeps.
 #pragma once
 
 #include <chrono>
@@ -19,18 +19,18 @@
 
 namespace dlock::conformance {
 
-// How long something that must happen may take before it counts as a hang.
+// The time after which a missing event counts as a hang.
 [[nodiscard]] std::chrono::milliseconds guard();
-// From here on it may take so much longer: what is waited for comes with the end of a session or lease of that length.
+// Extends the guard from now on by the length of a session or lease whose end is awaited.
 void allow_for(std::chrono::nanoseconds end);
 
-// The length of leases that tests let run out in real time.
+// The length of leases that tests let expire in real time.
 [[nodiscard]] std::chrono::milliseconds short_lease();
 // The same for sessions (ClientOptions::lease): no service grants much shorter ones, and on a busy machine their client
-// must have a chance to keep them.
+// must be able to keep them.
 [[nodiscard]] std::chrono::milliseconds short_session();
 
-// Thrown, and reported by GoogleTest as a failure, when the guard ran out.
+// Thrown, and reported by GoogleTest as a failure, when the guard expires.
 class Hang : public std::runtime_error {
  public:
   explicit Hang(const std::string& what) : std::runtime_error("hang: " + what) {}
@@ -66,19 +66,19 @@ class LossEvent {
   std::stop_callback<std::function<void()>> callback_;
 };
 
-// How an acquire ended.
+// The result of an acquire.
 struct Outcome {
   std::error_code error;
   Lease lease;
 };
 
-// An acquire in progress. Destroying it cancels and waits for the end, so that a test may leave at any point.
+// An acquire in progress. Its destruction cancels and waits for the end, so that a test may return at any point.
 class Pending {
  public:
-  // Runs on the engine thread as soon as the lock is granted, before get() returns; may take the lease for itself.
+  // Runs on the engine thread once the lock is granted, before get() returns; may move the lease away.
   using OnGrant = std::function<void(Lease&)>;
 
-  // Of a Lock, or of a lock of the library itself. options.cancel is replaced; see cancel().
+  // For a Lock, or for one of the library's own. options.cancel is replaced; see cancel().
   template <class AnyLock>
   Pending(AnyLock& lock, AcquireOptions options, OnGrant on_grant = nullptr) {
     state_->name = lock.name();
@@ -96,7 +96,7 @@ class Pending {
   void cancel() { state_->cancel.request_stop(); }
   [[nodiscard]] bool done() const { return state_->ended.happened(); }
   [[nodiscard]] const Event& event() const noexcept { return state_->ended; }
-  // Waits for the end; throws Hang. Once.
+  // Waits for the end; call it once. Throws Hang.
   [[nodiscard]] Outcome get();
   // The same, and throws unless it was granted.
   [[nodiscard]] Lease lease();
@@ -111,7 +111,7 @@ class Pending {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-// An acquire that must succeed; throws Hang after the guard, whatever the client's clock says.
+// An acquire that must succeed; throws Hang after the guard's time, whatever the client's clock.
 template <class AnyLock>
 [[nodiscard]] Lease take(AnyLock& lock, const AcquireOptions& options = {}) {
   return Pending(lock, options).lease();

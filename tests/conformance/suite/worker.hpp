@@ -1,5 +1,5 @@
-// Another process on the same service, told line by line what to do. It runs the program of the suite itself, so that
-// every backend registered there is known to it.
+// A different process on the same service, which gets its commands line by line. It runs the suite's own program, so
+// that it has every backend registered there.
 #pragma once
 
 #include <sys/types.h>
@@ -22,27 +22,27 @@ namespace dlock::conformance {
 // spawn                 | "spawned PID", a child by fork and exec that lives until the other end hangs up
 //
 // Any of them may be answered by "error TEXT".
-// A lease as a worker is told it.
+// The lease in the form of a worker's command.
 [[nodiscard]] std::string milliseconds(std::chrono::nanoseconds lease);
 
 class Worker {
  public:
-  // Its locks are of that kind; the lease is its client's, zero for what it is by default.
+  // kind: of its locks. The lease is its client's; zero: the default.
   Worker(const std::string& url, const std::string& label, const Kind& kind,
          std::chrono::nanoseconds lease = std::chrono::nanoseconds(0));
   Worker(Worker&& other) noexcept;
   Worker& operator=(Worker&&) = delete;
-  // Kills it, if it is still there.
+  // Kills it, if it is still running.
   ~Worker();
 
   void send(const std::string& command);
   // The next answer; throws Hang, or std::runtime_error when the worker ended or answered "error".
   [[nodiscard]] std::string receive();
-  // Both; checks that the answer begins with `expected` and returns what follows.
+  // Both; checks that the answer begins with `expected` and returns the rest.
   std::string ask(const std::string& command, const std::string& expected);
-  // Answers with the token.
+  // Returns the token.
   std::uint64_t acquire(const std::string& name, std::chrono::nanoseconds lease);
-  // For how long the lease that it acquired last was valid then; zero: for as long as the process lives.
+  // The remaining validity of the lease that it acquired last; zero: the process's lifetime.
   [[nodiscard]] std::chrono::milliseconds valid_for() const noexcept { return valid_for_; }
 
   // SIGKILL, and waits for the end.

@@ -1,4 +1,4 @@
-// ZooKeeper as a subject of the suite: servers that all tests of a process share, disturbed clients behind proxies.
+// ZooKeeper as a subject of the suite: servers shared by all tests of a process, with proxies for disturbed clients.
 #include <unistd.h>
 
 #include <chrono>
@@ -24,7 +24,7 @@ using test::ZooKeeperClient;
 constexpr const char* prefix = "/dlock";
 constexpr const char* received = "zk_packets_received";
 
-// The servers behind a subject, and a session to look at what they keep.
+// The servers of a subject, and a session to inspect their data.
 class ZooKeeperService {
  public:
   ZooKeeperService() = default;
@@ -32,12 +32,12 @@ class ZooKeeperService {
   ZooKeeperService& operator=(const ZooKeeperService&) = delete;
   virtual ~ZooKeeperService() = default;
 
-  // Where clients connect to.
+  // The ports for clients.
   [[nodiscard]] virtual std::vector<std::uint16_t> ports() const = 0;
-  // Of clients, by all servers, so far.
+  // The requests of clients to all servers so far.
   [[nodiscard]] virtual std::int64_t requests() = 0;
   virtual void restart() = 0;
-  // Sees what the leader has acknowledged by now.
+  // It sees everything that the leader has acknowledged by now.
   [[nodiscard]] virtual ZooKeeperClient& session() = 0;
 };
 
@@ -56,8 +56,8 @@ class Standalone final : public ZooKeeperService {
   ZooKeeperClient session_{server_.address()};
 };
 
-// Clients are connected to the followers: the leader answers a read, behind a sync as well, before it has applied what
-// the followers have, so that a try may find a lock held that has just been released elsewhere.
+// Clients are connected to the followers: the leader answers a read, even after a sync, before it has applied what the
+// followers have, so that a try may find a lock held that was just released elsewhere.
 class Ensemble final : public ZooKeeperService {
  public:
   [[nodiscard]] std::vector<std::uint16_t> ports() const override { return ports_; }
@@ -93,7 +93,7 @@ class Ensemble final : public ZooKeeperService {
 
 enum class Setup { standalone, ensemble };
 
-// Started when they are needed first, so that helper processes, which make no fixtures, have no servers.
+// Started when first needed, so that helper processes, which make no fixtures, have no servers.
 ZooKeeperService& service_of(Setup setup) {
   if (setup == Setup::standalone) {
     static Standalone service;
@@ -105,7 +105,7 @@ ZooKeeperService& service_of(Setup setup) {
 
 class ZooKeeperFixture final : public SessionFixture {
  public:
-  // The client library gives up a server that does not answer for two thirds of the session.
+  // The client library leaves a server that does not answer for two thirds of the session.
   ZooKeeperFixture(Setup setup, std::string strategy)
       : SessionFixture(service_of(setup).ports(),
                        setup == Setup::standalone && !test::sanitized ? seconds(2) : seconds(4)),
@@ -118,10 +118,10 @@ class ZooKeeperFixture final : public SessionFixture {
   void kill_hold(LockKind kind, const std::string& name) override {
     for (const std::string& path : entries_of(kind, name)) (void)service_.session().remove(path);
   }
-  // A leader hears late of the sessions that others serve.
+  // A leader learns late of the sessions that others serve.
   [[nodiscard]] std::chrono::nanoseconds age_of_renewals() const override { return longest_session() / 4; }
   void lose_next_answer() override {
-    // A request that says who holds or waits is one that creates its node.
+    // A request with the holder's or waiter's name is one that creates its node.
     for (const auto& each : disturbed()) each->lose_reply_to(":" + std::to_string(::getpid()) + ":");
   }
   [[nodiscard]] std::size_t residue(LockKind kind, const std::string& name) override {
@@ -140,7 +140,7 @@ class ZooKeeperFixture final : public SessionFixture {
     return "zookeeper://" + addresses + "?strategy=" + strategy_ +
            "&session_timeout=" + std::to_string(session.count()) + "ms";
   }
-  // The nodes of the first of the queue, or of as many as hold it together; or the lock's own node.
+  // The nodes of the first in the queue, or of all that hold it together; or the lock's own node.
   [[nodiscard]] std::vector<std::string> entries_of(LockKind kind, const std::string& name) const override {
     ZooKeeperClient& session = service_.session();
     const std::string path = zookeeper::lock_path(prefix, name, kind);

@@ -16,12 +16,12 @@
 
 namespace dlock::mutants {
 
-// Clients may have a thread each.
+// Each client may have its own thread.
 struct Service {
   std::mutex mutex;
-  std::vector<Grant> readers;                  // whose leases are kept as long as those of others
-  std::set<std::string> entered;               // locks that a reader who waited has entered
-  std::map<std::string, std::size_t> counted;  // how many permits were out when somebody last asked
+  std::vector<Grant> readers;                  // whose leases are renewed together with those of others
+  std::set<std::string> entered;               // locks that a waiting reader has got
+  std::map<std::string, std::size_t> counted;  // the permits in use when a client last asked
 };
 
 std::shared_ptr<Service> make_service() {
@@ -74,12 +74,12 @@ class MutantBackend final : public Backend {
   [[nodiscard]] static std::chrono::nanoseconds margin_of(std::chrono::nanoseconds lease) {
     return TimePoint(lease) - lease_valid_until(TimePoint(), lease);
   }
-  // For how long the service is asked to keep a lock.
+  // The time for which the service is requested to keep a lock.
   [[nodiscard]] std::chrono::nanoseconds kept_for(std::chrono::nanoseconds lease) const;
   [[nodiscard]] Grant with_key(Grant grant) const;
   void send(Request& request);
 
-  // For mutations of locks that several may hold.
+  // For mutations of locks with several holders.
   [[nodiscard]] std::vector<HolderInfo> holders(const LockRequest& request) const {
     return store_->inspect(request.kind, request.name, host_.executor().clock()).holders;
   }
@@ -91,13 +91,13 @@ class MutantBackend final : public Backend {
   const std::shared_ptr<Service> service_;
   const std::shared_ptr<memory::MemoryStore> store_;
   bool denied_ = false;   // a try ended without the lock
-  const bool disturbed_;  // a client whose connection a test cuts
+  const bool disturbed_;  // a client whose connection a test may cut
   const Mutation mutation_;
   const std::unique_ptr<Backend> correct_;
   std::vector<Request*> waiting_;  // in the order of their arrival
 };
 
-// What the core asked for.
+// The acquire of the core.
 class MutantBackend::Acquire final : public Contention {
  public:
   Acquire(MutantBackend& owner, const LockRequest& asked, GrantSink& out);
@@ -108,7 +108,7 @@ class MutantBackend::Acquire final : public Contention {
   std::unique_ptr<Request> request;
 };
 
-// What the correct backend is asked for.
+// The request to the correct backend.
 class MutantBackend::Request final : public GrantSink {
  public:
   Request(MutantBackend& backend, const LockRequest& what, Acquire& whose)
@@ -135,7 +135,7 @@ class MutantBackend::Request final : public GrantSink {
       grant.token =
           FencingToken(static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(wall).count()));
     }
-    // The program counts the lease that it asked for.
+    // The program counts the lease that it requested.
     grant.valid_until += asked.lease - backend_.kept_for(asked.lease);
     grant.name = asked.name;
     grant.lease = asked.lease;
@@ -162,7 +162,7 @@ class MutantBackend::Request final : public GrantSink {
     acquire->sink.failed(std::move(why));
   }
 
-  // It was granted by a mutation.
+  // A mutation granted it.
   void take_over(FencingToken token) {
     granted({.name = asked.name,
              .owner = asked.owner,
@@ -176,7 +176,7 @@ class MutantBackend::Request final : public GrantSink {
   std::unique_ptr<Timer> second_step;
   Acquire* acquire;
   bool over = false;
-  bool room = false;  // there seems to be some
+  bool room = false;  // there seems to be a free permit
   std::unique_ptr<Contention> contention;
 
  private:
@@ -239,7 +239,7 @@ void MutantBackend::send(Request& request) {
     request.second_step = std::make_unique<Timer>(host_.executor());
     return request.second_step->arm(host_.executor().now() + 10ms, [this, &request, sent] {
       while (store_->break_lock(sent.kind, sent.name, host_.executor().clock())) {
-        // Those who wait are granted it in between.
+        // waiters are granted it in between
       }
       request.take_over(store_->try_acquire(sent, {}, host_.executor().clock()).token);
     });
@@ -252,7 +252,7 @@ std::chrono::nanoseconds MutantBackend::kept_for(std::chrono::nanoseconds lease)
   return is(Mutation::early_expiry) ? lease / 2 : lease;
 }
 
-// By what was so when somebody asked last.
+// Decides by the count at the last request.
 bool MutantBackend::seems_free(const LockRequest& request) {
   if (request.kind != LockKind::semaphore) return false;
   const std::size_t out = holders(request).size();
@@ -260,7 +260,7 @@ bool MutantBackend::seems_free(const LockRequest& request) {
   return std::exchange(service_->counted[request.name], out) < request.permits;
 }
 
-// What a reader that may die has, stays for as long as others renew theirs.
+// What a reader holds that may die is kept for as long as others renew theirs.
 void MutantBackend::keep_with_others(const Grant& grant) {
   if (!disturbed_) return;
   Grant kept = grant;

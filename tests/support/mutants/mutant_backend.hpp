@@ -1,5 +1,5 @@
-// A backend that is broken on purpose: one that keeps its locks in a memory store, with one thing changed that goes
-// into it or comes out.
+// A backend with a deliberate fault: it keeps its locks in a memory store, and changes one thing that goes in or comes
+// out.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The ways in which a backend, or the program that uses it, can be broken.
+// The faults of a backend, or of the program that uses it, that the suite must find.
 #pragma once
 
 #include <optional>
@@ -12,17 +12,17 @@ enum class Mutation {
   blind_release,            // deletes the lock without comparing the owner
   renewal_revives,          // a renewal takes a lost lock back
   renewal_lies,             // a renewal of a lost lock reports success
-  renewal_refused,          // a renewal of a lock that is held finds it lost
-  token_repeats,            // a lease carries the token of the one before
-  token_of_wall_clock,      // tokens are what the wall clock shows, which may be stepped back
+  renewal_refused,          // a renewal of a held lock reports that it is lost
+  token_repeats,            // a lease has the token of the last one
+  token_of_wall_clock,      // tokens are the wall clock, which may be stepped back
   late_grant,               // valid_until of a new lease is counted from the answer
   late_renewal,             // valid_until of a renewal is counted from the answer
   late_loss,                // valid_until is later than the service keeps the lock
-  no_drift_margin,          // a lease counts in full, as if all clocks ran alike
+  no_drift_margin,          // a lease counts in full, as if all clocks had the same rate
   residue_on_give_up,       // a waiter that gave up stays in the queue
-  lost_wake_up,             // a release wakes nobody
-  early_expiry,             // the service takes a lease for over when half of it is
-  immortal_lease,           // the service keeps locks for an hour, whatever lease was asked for
+  lost_wake_up,             // a release wakes no waiter
+  early_expiry,             // the service treats a lease as expired after half of it
+  immortal_lease,           // the service keeps locks for an hour, whatever lease was requested
   two_holders,              // a busy lock is granted, too
   folded_case,              // names that differ in case alone share a lock
   decoded_name,             // percent escapes in names are decoded
@@ -30,22 +30,22 @@ enum class Mutation {
   failure_is_busy,          // a failure of the service is reported as a busy lock
   last_comes_first,         // the last waiter is served first, though the capabilities say fair
   release_lies,             // a release of a lost lock reports that it was still held
-  release_waits_for_lease,  // a release reports success, but the lock stays until its lease runs out
+  release_waits_for_lease,  // a release reports success, but the lock stays until its lease expires
   blocks,                   // a call into the backend never returns
-  forgotten_clean_up,       // what could not be released at once is left to its lease
+  forgotten_clean_up,       // a failed release is left to the lease's expiry
   shared_expiry,            // a reader's renewal keeps all readers' leases
-  one_reader_enters,        // of the readers who wait behind a writer one is let in
-  reader_jumps_queue,       // a try to read succeeds beside readers, though a writer waits
+  one_reader_enters,        // of the readers that wait behind a writer, only one gets the lock
+  reader_jumps_queue,       // a try to read succeeds while others read, although a writer waits
   writer_out_of_line,       // a waiting writer keeps no readers out
-  stale_count,              // who asks for a permit is told by how many were out when somebody asked before
-  permit_of_another,        // a release gives back a permit, whosever it is
-  two_step_election,        // a candidate looks whether there is a leader, and then makes itself one
-  some_kept,                // where one of several locks was not granted, the others are kept
+  stale_count,              // a request for a permit is decided by the number in use at the last request
+  permit_of_another,        // a release gives back a permit, even a different client's
+  two_step_election,        // a candidate checks whether there is a leader, and then makes itself the leader
+  some_kept,                // if one of several locks was not granted, the others are kept
   // --- Of the program ---
-  late_signal,     // it learns of a loss a second after it
-  late_deadline,   // its waits go on for three seconds after their deadline
-  deaf_to_cancel,  // a cancelled wait goes on
-  blind_resource,  // the resource takes every write
+  late_signal,     // it learns of a loss one second late
+  late_deadline,   // its waits end three seconds after their deadline
+  deaf_to_cancel,  // a cancelled wait continues
+  blind_resource,  // the resource accepts every write
 };
 
 inline constexpr std::pair<Mutation, std::string_view> mutation_names[] = {

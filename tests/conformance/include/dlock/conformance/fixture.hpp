@@ -1,4 +1,4 @@
-// What the conformance suite asks of a backend beyond the public API: ways to disturb the service from outside.
+// What the conformance suite needs from a backend beyond the public API: ways to disturb the service from outside.
 //
 //   class MyFixture : public dlock::conformance::UrlFixture {
 //    public:
@@ -41,19 +41,19 @@ enum class Feature {
   processes,      // url() means the same service in another process
 };
 
-// Why a feature is not there.
+// Why a feature is missing.
 struct Missing {
   enum class Kind {
-    // The backend has nothing of the kind, so there is nothing to test: an embedded one has no connection to cut.
+    // The backend has nothing of this kind, so there is nothing to test: an embedded one has no connection to cut.
     not_applicable,
-    // There is something to test, but this fixture has no means to. Counts as untested, never as passed.
+    // There is something to test, but this fixture cannot do it. Counts as untested, never as passed.
     untested,
   } kind;
   std::string why;
 };
 
-// How a client reaches the service. Faults act on the clients that were made with Link::disturbed, so that others can
-// look at what became of the lock meanwhile. Where only the whole service can be disturbed, the feature is missing.
+// How a client reaches the service. Faults affect only clients made with Link::disturbed, so that others can inspect
+// the lock meanwhile. If only the whole service can be disturbed, the feature is missing.
 enum class Link { steady, disturbed };
 
 class Fixture {
@@ -63,50 +63,50 @@ class Fixture {
   Fixture& operator=(const Fixture&) = delete;
   virtual ~Fixture() = default;
 
-  // Reaches the same service from another process, where Feature::processes is there. The suite connects those that it
-  // is going to kill with a short ClientOptions::lease; if the URL sets another length of sessions, the suite waits for
-  // that.
+  // The URL of the same service from a different process, if there is Feature::processes. The suite connects processes
+  // that it will kill with a short ClientOptions::lease; if the URL sets a different length of sessions, the suite
+  // waits for that.
   [[nodiscard]] virtual std::string url() const = 0;
-  // A new client; the options are to be passed on as they are. All clients of a fixture share one service, which is
-  // undisturbed and holds none of the suite's locks at first.
+  // A new client; pass the options on unchanged. All clients of a fixture share one service, which is undisturbed and
+  // has none of the suite's locks at first.
   [[nodiscard]] virtual Client make_client(ClientOptions options, Link link) = 0;
 
   // nullopt: the hooks of the feature work.
   [[nodiscard]] virtual std::optional<Missing> missing(Feature feature) const = 0;
 
-  // A clock for ClientOptions::clock; when all clients of the fixture use it, leases in the service run out by it too.
+  // A clock for ClientOptions::clock; if all clients of the fixture use it, leases in the service expire by it, too.
   [[nodiscard]] virtual std::shared_ptr<ManualClock> clock() { return nullptr; }
 
-  // Takes the lock away from all who hold it, in the service and without telling the client.
+  // Takes the lock away from all holders, in the service and without notifying the client.
   virtual void kill_hold(LockKind /*kind*/, const std::string& /*name*/) {}
-  // Ends everything that the service knows of a client, as if its machine had died.
+  // Ends everything that the service has of a client, as if its machine had died.
   virtual void kill_session(Client& /*client*/) {}
 
-  // Stalled: what clients send arrives at the latest after resume(), and answers do not come before that.
+  // Stalled: clients' messages arrive after resume() at the latest, and answers do not arrive before that.
   virtual void stall() {}
   virtual void resume() {}
-  // From here on, every answer comes so much later than it would.
+  // From now on, every answer is delayed by this time.
   virtual void delay_answers(std::chrono::nanoseconds /*by*/) {}
-  // How much older than the request that was answered is the one from which a renewal counts. Zero, unless the service
-  // may have heard late itself of the latest.
+  // How much older than the answered request the one is from which a renewal counts. Zero, unless the service itself
+  // may learn of the latest one late.
   [[nodiscard]] virtual std::chrono::nanoseconds age_of_renewals() const { return {}; }
-  // Cut: what clients send fails or gets lost until heal().
+  // Cut: clients' messages fail or are lost until heal().
   virtual void cut() {}
   virtual void heal() {}
-  // The service carries out the next acquire request, but the client does not get to see the answer.
+  // The service carries out the next acquire request, but the client does not get the answer.
   virtual void lose_next_answer() {}
 
-  // How many entries (holders, waiters, queue nodes, rows) the service keeps that could delay others at this name.
-  // What only remembers a token does not count.
+  // The number of entries (holders, waiters, queue nodes, rows) in the service that could delay others at this name,
+  // but not mere records of a token.
   [[nodiscard]] virtual std::size_t residue(LockKind /*kind*/, const std::string& /*name*/) { return 0; }
-  // How many requests the service has carried out so far.
+  // The number of requests that the service has carried out.
   [[nodiscard]] virtual std::uint64_t requests() { return 0; }
   // Stops the service cleanly and starts it again, with the data that it keeps across restarts.
   virtual void restart() {}
 };
 
-// A fixture that needs nothing but a URL: it kills holds by Client::break_lock(), runs other processes unless the
-// backend's scope is one process, and says of everything else that it cannot be tested.
+// A fixture that needs only a URL: it kills holds by Client::break_lock(), runs other processes unless the backend's
+// scope is one process, and reports everything else as untested.
 class UrlFixture : public Fixture {
  public:
   explicit UrlFixture(std::string url);
@@ -118,7 +118,7 @@ class UrlFixture : public Fixture {
   void kill_hold(LockKind kind, const std::string& name) override;
 
  protected:
-  // A client of the fixture itself.
+  // The fixture's own client.
   [[nodiscard]] Client& admin() const;
 
  private:
