@@ -32,7 +32,7 @@ class HelpFormatter : public CLI::Formatter {
   }
 
  protected:
-  // CLI11 does not know that there is a command after "--", nor that options go behind the command.
+  // CLI11 does not know that there is a command after "--", nor that options go after the command.
   std::string make_usage(const CLI::App* app, std::string /*name*/) const override {
     const std::string& verb = app->get_name();
     if (!app->get_subcommands({}).empty()) return fmt::format("Usage: {} COMMAND [OPTIONS] ...\n", verb);
