@@ -65,7 +65,7 @@ void require_command(const CLI::App& app, const std::vector<std::string>& words)
   });
   if (!of_a_command) throw UsageError(fmt::format("{}: no such option", option));
   const auto command = std::ranges::find_first_of(words, known);
-  throw UsageError(fmt::format("{}: options go behind the command: dlock {} {} ...", option,
+  throw UsageError(fmt::format("{}: options go after the command: dlock {} {} ...", option,
                                command == words.end() ? "COMMAND" : *command, option));
 }
 
@@ -85,7 +85,7 @@ void take_command(Arguments& arguments, const SplitWords& split, const CLI::App&
   }
   if (split.command.empty()) throw UsageError("there is no command after \"--\"");
   if (split.name && !arguments.names.empty()) {
-    throw UsageError("there are two lock names, one before \"--\" and one behind it");
+    throw UsageError("there are two lock names, one before \"--\" and one after it");
   }
   if (split.name) arguments.names = {*split.name};
   arguments.command = split.command;

@@ -186,11 +186,11 @@ void CommandLine::add_acquire_options(CLI::App* verb) {
           "--try", [this] { arguments.wait = Duration(); }, "Do not wait: exit with 75 if another client holds it")
       ->excludes(wait);
   add_time(*verb, "--lease", arguments.lease,
-           "How long the service keeps it without hearing from dlock (default 30s, or the URL's)");
+           "How long the service keeps it without a renewal (default 30s, or the URL's)");
 }
 
 void CommandLine::add_messages(CLI::App* verb) {
-  CLI::Option* quiet = verb->add_flag("-q,--quiet", arguments.quiet, "Say nothing but errors");
+  CLI::Option* quiet = verb->add_flag("-q,--quiet", arguments.quiet, "Print only errors");
   verb->add_flag("-v,--verbose", arguments.verbose, "Also report normal events")->excludes(quiet);
 }
 

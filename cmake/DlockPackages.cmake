@@ -72,7 +72,7 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
 
 set(about "One interface for distributed locks in Redis, ZooKeeper, etcd, PostgreSQL,
-MySQL, and files of one machine. Each lease carries a fencing token, and signals
+MariaDB, and files of one machine. Each lease carries a fencing token, and signals
 its loss no later than it ends.")
 
 set(CPACK_DEBIAN_DLOCK_LIBRARY_PACKAGE_NAME ${library_package})

@@ -1,4 +1,4 @@
-// mysql:// and mariadb://: locks in a MariaDB or MySQL database. See docs/backends/mysql.md for the layout of the
+// mysql:// and mariadb://: locks in a MariaDB database. See docs/backends/mysql.md for the layout of the
 // tables and the guarantees.
 #pragma once
 

@@ -1,5 +1,5 @@
-// A lock inside your transaction, on your connection to MariaDB or MySQL. These functions acquire it; the COMMIT or
-// ROLLBACK of the transaction releases it. Only in a dlock that was built with MySQL.
+// A lock inside your transaction, on your connection to MariaDB (MySQL is untested). These functions acquire it; the
+// COMMIT or ROLLBACK of the transaction releases it. Only in a dlock that was built with the backend mysql.
 //
 //   mysql_query(connection, "BEGIN");
 //   const dlock::FencingToken token = dlock::mysql::lock_in_transaction(connection, "accounts/42");
@@ -67,7 +67,7 @@ struct TransactionLockOptions {
                                                const TransactionLockOptions& options = {});
 
 // Acquires the lock if it is free. nullopt: another owner holds it. Blocks like mysql_query(), for three round trips;
-// on MySQL, which counts whole seconds, up to a second more while another owner holds it. Throws as above.
+// on MySQL (untested), which counts whole seconds, up to a second more while another owner holds it. Throws as above.
 [[nodiscard]] std::optional<FencingToken> try_lock_in_transaction(st_mysql* connection, std::string_view name,
                                                                   const TransactionLockOptions& options = {});
 

@@ -78,25 +78,28 @@ Finding judge_durability(const Examined& examined) {
 
 Finding judge_replication(const Examined& examined, const Options& options) {
   if (examined.server.many_writers) {
+    const std::string cluster = "a cluster with several writers (Galera; Group Replication is untested)";
     if (!lives_in_sessions(options.strategy)) {
       return {Severity::note, "replication",
-              "a Galera cluster: two nodes never grant a lock of this strategy at once; one that loses the race tries "
-              "again"};
+              cluster + ": two nodes never grant a lock of this strategy at once; one that loses the race tries again"};
     }
     if (!options.single_writer) {
       return {Severity::error, "replication",
-              "a Galera cluster: each of its nodes would grant a lock of strategy=" +
-                  std::string(to_string(options.strategy)) +
+              cluster +
+                  ": each of its nodes would grant a lock of strategy=" + std::string(to_string(options.strategy)) +
                   "; use strategy=table, or single_writer=true if all clients use the same node"};
     }
     return {Severity::warning, "replication",
-            "a Galera cluster, and single_writer=true: dlock trusts that all clients use the same node"};
+            cluster + ", and single_writer=true: dlock trusts that all clients use the same node"};
   }
   if (examined.setting("log_bin") != "ON")
     return {Severity::ok, "replication", "none: the server writes no binary log"};
   const bool waits = examined.setting("rpl_semi_sync_master_enabled") == "ON" ||
                      examined.setting("rpl_semi_sync_source_enabled") == "ON";
-  if (waits) return {Severity::ok, "replication", "semi-synchronous: a failover keeps what was granted"};
+  if (waits) {
+    return {Severity::ok, "replication",
+            "semi-synchronous: a failover keeps what was granted, unless replication has fallen back to asynchronous"};
+  }
   return {Severity::note, "replication",
           "the server does not wait for its replicas: a failover may forget the last grants; fencing tokens protect "
           "what checks them"};

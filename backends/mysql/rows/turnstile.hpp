@@ -11,7 +11,7 @@
 //   kept    | has the bell of a held lock  | that lock is released or lost: leaving
 //   leaving | gives the bell back          | free
 //
-// There are fewer places than max_connections. Waiters of a lock without a place, and those behind a pooler, poll.
+// There are at most max_connections places. Waiters of a lock without a place, and those behind a pooler, poll.
 #pragma once
 
 #include <chrono>

@@ -42,7 +42,7 @@ constexpr std::string_view acquire = R"sql(
     owner = IF({granted}, ?, owner)
   WHERE name = ?
 )sql";
-constexpr std::string_view granted = "owner IN ('', '+')";
+constexpr std::string_view is_granted = "owner IN ('', '+')";
 
 constexpr std::string_view renew = R"sql(
   UPDATE {table} SET {renewal}{adopt}, token = LAST_INSERT_ID(token) WHERE name = ? AND owner = ? AND {held}
@@ -86,7 +86,7 @@ LeaseStatements statements_of(const Fragments& fragments, std::string_view schem
   const bool optimistic = fragments.table == "optimistic";
   Fillings common = {{"table", qualified(schema, table)},       {"bell", user_lock("bell", schema, table, "name")},
                      {"when", std::string(fragments.when)},     {"columns", std::string(fragments.columns)},
-                     {"values", std::string(fragments.values)}, {"granted", std::string(granted)}};
+                     {"values", std::string(fragments.values)}, {"granted", std::string(is_granted)}};
   for (const auto& [word, text] : {std::pair{"held", fragments.held}, std::pair{"granting", fragments.granting},
                                    std::pair{"renewal", fragments.renewal}, std::pair{"freeing", fragments.freeing},
                                    std::pair{"busy", fragments.busy}}) {

@@ -38,7 +38,7 @@ struct ForUpdateStatements {
 // The names of GET_LOCK() that strategy=named takes.
 enum class KeyNames {
   sha256,    // user_lock("named", schema, "fence", name), which depends on the kind, too
-  verbatim,  // the name itself, as other programs use it: up to 64 characters, on MySQL not case-sensitive
+  verbatim,  // the name itself, as other programs use it: up to 192 bytes; MySQL: 64 characters, ignoring case
 };
 
 // strategy=named: a session has locked the key of the name. The token is written behind the grant, in a transaction of
