@@ -3,7 +3,8 @@ option(DLOCK_WERROR "Treat warnings as errors" OFF)
 set(DLOCK_LIBRARY_COMPILE_OPTIONS "" CACHE STRING
   "Further options for compiling the library, the command and the checker of histories")
 set(DLOCK_SANITIZE "" CACHE STRING "Sanitizers for everything built here, e.g. address,undefined or thread")
-set(DLOCK_SANITIZE_TESTS "${DLOCK_SANITIZE}" CACHE STRING "Sanitizers for what is below tests/, if not the same ones")
+set(DLOCK_SANITIZE_NOT "vptr" CACHE STRING "Parts of these that are left out")
+set(DLOCK_SANITIZE_TESTS "${DLOCK_SANITIZE}" CACHE STRING "Sanitizers for tests and examples, if not the same ones")
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
@@ -25,6 +26,8 @@ target_compile_options(dlock_developer_flags INTERFACE -Wall -Wextra -Wpedantic 
   # In a unity build, the local names of one source are visible in the next, so -Wshadow would warn without reason.
   $<$<BOOL:${CMAKE_UNITY_BUILD}>:-Wno-shadow>
   $<$<BOOL:${DLOCK_WERROR}>:-Werror>)
+# hiredis wants it; with it everywhere, one set of precompiled headers is good for all tests.
+target_compile_definitions(dlock_developer_flags INTERFACE _FILE_OFFSET_BITS=64)
 if(DLOCK_BUILD_TESTS AND CMAKE_BUILD_TYPE STREQUAL "Debug")
   # The standard library checks preconditions that sanitizers do not see, such as that of std::optional's operator*.
   target_compile_definitions(dlock_developer_flags INTERFACE _GLIBCXX_ASSERTIONS)
@@ -33,7 +36,7 @@ if(DLOCK_SANITIZE)
   # Not the check of virtual tables: it opens a pipe to test whether memory is readable, so it reports good objects
   # while a test has used up the descriptors.
   target_compile_options(dlock_developer_flags INTERFACE
-    -fsanitize=$<TARGET_PROPERTY:dlock_sanitize> -fno-sanitize=vptr
+    -fsanitize=$<TARGET_PROPERTY:dlock_sanitize> -fno-sanitize=${DLOCK_SANITIZE_NOT}
     -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(dlock_developer_flags INTERFACE -fsanitize=${DLOCK_SANITIZE})
   # Asio has memory fences, which ThreadSanitizer does not model. Nothing here relies on them alone.
@@ -45,9 +48,8 @@ endif()
 function(dlock_target target)
   target_compile_features(${target} PUBLIC cxx_std_20)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF dlock_sanitize "${DLOCK_SANITIZE}")
-  set(tests "${PROJECT_SOURCE_DIR}/tests")
-  cmake_path(IS_PREFIX tests "${CMAKE_CURRENT_SOURCE_DIR}" of_tests)
-  if(of_tests)
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY "${PROJECT_SOURCE_DIR}" OUTPUT_VARIABLE here)
+  if(here MATCHES "^(tests|examples)")
     set_target_properties(${target} PROPERTIES dlock_sanitize "${DLOCK_SANITIZE_TESTS}")
   endif()
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:dlock_developer_flags>)
@@ -65,29 +67,38 @@ function(dlock_steady_precompiled target)
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
 endfunction()
 
-# dlock_precompile(TARGET header...)
+# dlock_precompile(TARGET header...): for this target alone. In a unity build it would have one or two users.
 function(dlock_precompile target)
-  if(DLOCK_PRECOMPILE_HEADERS)
+  if(DLOCK_PRECOMPILE_HEADERS AND NOT CMAKE_UNITY_BUILD)
     target_precompile_headers(${target} PRIVATE ${dlock_standard_headers} ${ARGN})
     dlock_steady_precompiled(${target})
   endif()
 endfunction()
 
-# dlock_precompile_test(TARGET): one set of headers for all tests.
+# dlock_precompile_test(TARGET), dlock_precompile_program(TARGET): one set of headers for all tests, and one for small
+# programs and libraries without GoogleTest.
 function(dlock_precompile_test target)
+  dlock_reuse_precompiled(${target} dlock_test_headers LIBRARIES GTest::gtest
+    HEADERS <gtest/gtest.h> <dlock/spi/backend.hpp> <dlock/dlock.hpp> <dlock/spi/executor.hpp>)
+endfunction()
+function(dlock_precompile_program target)
+  dlock_reuse_precompiled(${target} dlock_program_headers HEADERS <dlock/dlock.hpp>)
+endfunction()
+function(dlock_reuse_precompiled target owner)
+  cmake_parse_arguments(arg "" "" "LIBRARIES;HEADERS" ${ARGN})
   if(NOT DLOCK_PRECOMPILE_HEADERS)
     return()
   endif()
-  if(NOT TARGET dlock_test_headers)
-    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/test_headers.cpp" CONTENT "")
-    add_library(dlock_test_headers OBJECT "${PROJECT_BINARY_DIR}/test_headers.cpp")
-    dlock_target(dlock_test_headers)
-    target_link_libraries(dlock_test_headers PRIVATE dlock::dlock GTest::gtest)
-    target_precompile_headers(dlock_test_headers PRIVATE ${dlock_standard_headers} <gtest/gtest.h>
-      <dlock/spi/backend.hpp> <dlock/dlock.hpp> <dlock/spi/executor.hpp>)
-    dlock_steady_precompiled(dlock_test_headers)
+  if(NOT TARGET ${owner})
+    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/${owner}.cpp" CONTENT "")
+    add_library(${owner} OBJECT "${PROJECT_BINARY_DIR}/${owner}.cpp")
+    dlock_target(${owner})
+    set_target_properties(${owner} PROPERTIES dlock_sanitize "${DLOCK_SANITIZE_TESTS}")
+    target_link_libraries(${owner} PRIVATE dlock::dlock ${arg_LIBRARIES})
+    target_precompile_headers(${owner} PRIVATE ${dlock_standard_headers} ${arg_HEADERS})
+    dlock_steady_precompiled(${owner})
   endif()
-  target_precompile_headers(${target} REUSE_FROM dlock_test_headers)
+  target_precompile_headers(${target} REUSE_FROM ${owner})
   dlock_steady_precompiled(${target})
 endfunction()
 

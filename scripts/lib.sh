@@ -14,7 +14,7 @@ DLOCK_LINT_PACKAGES=(git clang-16 clang-format-16 clang-tidy-16)
 
 # Options of cmake: many sources at once; and, for the preset dev, as users build it. Tests and benchmarks are not
 # optimised, which would double their compile time.
-DLOCK_UNITY=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=16)
+DLOCK_UNITY=(-DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=64)
 DLOCK_OPTIMISED=(-DCMAKE_BUILD_TYPE=RelWithDebInfo '-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-g1 -DNDEBUG'
   -DDLOCK_LIBRARY_COMPILE_OPTIONS=-O2)
 # For builds that take longer than their tests: otherwise the linker would copy a static library into each program. An
