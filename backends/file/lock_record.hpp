@@ -38,7 +38,7 @@ struct LockRecord {
   std::uint32_t permits = 0;  // of a semaphore
 };
 
-struct NoRecord {};  // never granted: empty, or nothing but zero bytes, as a power failure leaves a new file
+struct NoRecord {};  // never granted: empty, or only zero bytes, as a power failure leaves a new file
 struct BadRecord {
   std::string reason;
 };

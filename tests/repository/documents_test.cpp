@@ -280,7 +280,7 @@ std::string words_of(const std::string& text) {
 
 std::vector<fs::path> files_in_plain_words() {
   std::vector<fs::path> files{kProject / "README.md"};
-  for (const char* folder : {"docs", "include", "src", "backends/memory", "backends/postgres"}) {
+  for (const char* folder : {"docs", "include", "src", "backends", "bench", "cli", "examples", "torture"}) {
     for (const auto& entry : fs::recursive_directory_iterator(kProject / folder)) files.push_back(entry.path());
   }
   const std::set<fs::path> extensions{".md", ".hpp", ".cpp"};

@@ -25,7 +25,7 @@ constexpr int oldest_mysql = 80001;
 
 constexpr const char* settings_sql =
     "SHOW GLOBAL VARIABLES WHERE variable_name IN ('innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', "
-    "'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled', 'innodb_rollback_on_timeout')";
+    "'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')";
 constexpr const char* server_sql = "SELECT VERSION(), UNIX_TIMESTAMP()";
 
 Finding judge_version(const Examined& examined) {
