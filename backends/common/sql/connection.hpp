@@ -106,6 +106,7 @@ struct ServerInfo {
   bool ends_silent_sessions = false;  // Purpose::session_lease is in force
   bool encrypted = false;             // by TLS, up to the server or the pooler
   bool many_writers = false;          // Galera: another node may grant a lock of a session, or lock a row, as well
+  bool retries = false;               // Galera: it may execute a statement again by itself
   std::string endpoint = {};          // "host:port/db" of the host that answered
 };
 

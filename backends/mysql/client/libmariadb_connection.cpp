@@ -67,7 +67,7 @@ int LibmariadbConnection::start_next() {
 
 int LibmariadbConnection::start_query() {
   Pending& pending = *link_->on_wire;
-  auto text = text_of(pending.query, link_->prepares ? &link_->prepared : nullptr);
+  auto text = text_of(pending.query, link_->prepares ? &link_->prepared : nullptr, server_.retries);
   if (!text.ok()) {
     pending.refusal = Outcome{.problem = Problem::not_sent, .failure = text.failure()};
     return 0;

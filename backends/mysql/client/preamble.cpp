@@ -54,7 +54,8 @@ std::string question() {
   // Poolers answer a query for the CONNECTION_ID() alone by themselves.
   return "SELECT CONNECTION_ID(), 1;"
          " SHOW VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only', 'log_bin',"
-         " 'binlog_format', 'wsrep_on', 'wsrep_provider', 'group_replication_single_primary_mode');"
+         " 'binlog_format', 'wsrep_on', 'wsrep_provider', 'wsrep_retry_autocommit',"
+         " 'group_replication_single_primary_mode');"
          " SHOW STATUS LIKE 'wsrep_ready'";
 }
 
@@ -67,6 +68,7 @@ Result<sql::ServerInfo> read_answer(const sql::Results& results, const Login& lo
                          .backend_pid = static_cast<int>(*id),
                          .encrypted = login.encrypted,
                          .many_writers = has_many_writers(variables),
+                         .retries = is_on(variables, "wsrep_retry_autocommit"),
                          .endpoint = login.endpoint};
   server.pooled =
       pooler == Pooler::transaction || (pooler == Pooler::detect && static_cast<unsigned long>(*id) != login.thread_id);

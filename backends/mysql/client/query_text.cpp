@@ -110,7 +110,7 @@ std::string prepare(const sql::Statement& statement, const Prepared& prepared, Q
 
 }  // namespace
 
-Result<QueryText> text_of(const sql::Query& query, const Prepared* prepared) {
+Result<QueryText> text_of(const sql::Query& query, const Prepared* prepared, bool retries) {
   const auto& commands = query.commands;
   if (commands.empty()) return invalid("a query without commands");
   QueryText out{.text = {}, .commands = commands.size()};
@@ -125,6 +125,13 @@ Result<QueryText> text_of(const sql::Query& query, const Prepared* prepared) {
   const auto separate = [&out] {
     if (!out.text.empty()) out.text += "; ";
   };
+  // Galera may roll back a transaction between two statements of a text. Without this setting it then executes COMMIT
+  // once more, outside the transaction that is gone, and reports success. In the text, it is in force behind proxies.
+  out.forbids_retries = retries && std::any_of(commands.begin(), commands.end(), writes);
+  if (out.forbids_retries) {
+    separate();
+    out.text += "SET SESSION wsrep_retry_autocommit = 0";
+  }
   if (out.wrapped) {
     separate();
     out.text += "START TRANSACTION";

@@ -26,14 +26,18 @@ struct QueryText {
   // START TRANSACTION and COMMIT are around the commands, because one of them writes in front of another, which may
   // fail, and none of them is about a transaction. A command that begins with SELECT, DO, SET or SHOW does not write.
   bool wrapped = false;
-  Prepared prepares = {};  // in front of everything else
+  bool forbids_retries = false;  // by a setting in front of that, if a command writes
+  Prepared prepares = {};        // in front of everything else
 
-  [[nodiscard]] std::size_t before_commands() const noexcept { return prepares.size() + (wrapped ? 1 : 0); }
+  [[nodiscard]] std::size_t before_commands() const noexcept {
+    return prepares.size() + (forbids_retries ? 1 : 0) + (wrapped ? 1 : 0);
+  }
   [[nodiscard]] std::size_t statements() const noexcept { return before_commands() + commands + (wrapped ? 1 : 0); }
 };
 
-// prepared: by the session; nullptr: it prepares nothing. errc::invalid_argument: there is no command, a parameter is
-// missing, left over, not a number or has a zero byte.
-[[nodiscard]] Result<QueryText> text_of(const sql::Query& query, const Prepared* prepared = nullptr);
+// prepared: by the session; nullptr: it prepares nothing. retries: as ServerInfo has it. errc::invalid_argument: there
+// is no command, a parameter is missing, left over, not a number or has a zero byte.
+[[nodiscard]] Result<QueryText> text_of(const sql::Query& query, const Prepared* prepared = nullptr,
+                                        bool retries = false);
 
 }  // namespace dlock::mysql

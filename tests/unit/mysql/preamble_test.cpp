@@ -68,6 +68,13 @@ TEST(MysqlPreamble, Cluster_HasManyWriters) {
   }
 }
 
+TEST(MysqlPreamble, ServerThatRetries_IsKnown) {
+  for (const auto& [value, retries] : {std::pair{"1", true}, {"0", false}}) {
+    EXPECT_EQ(read({{"wsrep_retry_autocommit", value}}).value().retries, retries) << value;
+  }
+  EXPECT_FALSE(read({}).value().retries);
+}
+
 // Shows: hole mysql-proxy
 TEST(MysqlPreamble, OtherConnectionId_IsAPooler) {
   EXPECT_TRUE(read({}, {}, Pooler::detect, "8").value().pooled);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -70,6 +72,26 @@ TEST(MysqlQueryText, SeveralWrites_AreATransaction) {
     EXPECT_EQ(found.text, text);
     EXPECT_EQ(found.commands, commands.size());
     EXPECT_EQ(found.statements(), commands.size() + (found.wrapped ? 2 : 0));
+  }
+}
+
+// Hazard: a node of Galera that reports a transaction as committed which it has rolled back
+TEST(MysqlQueryText, ServerThatRetries_IsForbiddenToBeforeWrites) {
+  const struct {
+    std::vector<sql::Command> commands;
+    std::string text;
+  } rows[] = {
+      {{{.text = "SELECT 1"}}, "SELECT 1"},
+      {{{.text = "UPDATE a"}}, "SET SESSION wsrep_retry_autocommit = 0; UPDATE a"},
+      {{{.text = "UPDATE a"}, {.text = "SELECT 1"}},
+       "SET SESSION wsrep_retry_autocommit = 0; START TRANSACTION; UPDATE a; SELECT 1; COMMIT"},
+  };
+  for (const auto& [commands, expected] : rows) {
+    const QueryText text = text_of({.commands = commands}, nullptr, true).value();
+    EXPECT_EQ(text.text, expected);
+    const auto separators = static_cast<std::size_t>(std::count(expected.begin(), expected.end(), ';'));
+    EXPECT_EQ(text.statements(), separators + 1);
+    EXPECT_EQ(text.before_commands(), separators + 1 - commands.size() - (text.wrapped ? 1 : 0));
   }
 }
 
