@@ -10,6 +10,8 @@ namespace {
 
 struct Mysql {
   static constexpr const char* name = "mysql";
+  // The first waiter asks every 200 to 300 ms while a holder that has lost its session has the row.
+  static constexpr std::chrono::nanoseconds hand_over_in_table = std::chrono::milliseconds(350);
   static constexpr std::chrono::nanoseconds min_session_lease = mysql::shortest_session_lease;
   using Server = mysql::FakeMysql;
 

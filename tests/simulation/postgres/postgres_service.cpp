@@ -11,6 +11,7 @@ namespace {
 
 struct Postgres {
   static constexpr const char* name = "postgresql";
+  static constexpr std::chrono::nanoseconds hand_over_in_table = std::chrono::milliseconds(250);
   static constexpr std::chrono::nanoseconds min_session_lease = sql::shortest_session_lease;
   using Server = postgres::FakePostgres;
 

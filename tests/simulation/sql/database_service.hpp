@@ -83,7 +83,7 @@ template <class Database>
                      return std::make_unique<Made>(executor, seed, strategy);
                    }});
   };
-  add(Strategy::table, {lock, read_write, semaphore, election}, 250ms);
+  add(Strategy::table, {lock, read_write, semaphore, election}, Database::hand_over_in_table);
   // An optimistic client takes over what nobody changes for a whole lease.
   add(Strategy::optimistic, {lock, election}, 1250ms);
   add(own, own_kinds, own_hand_over);
