@@ -10,10 +10,12 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 #include "tests/simulation/network.hpp"
 #include "tests/simulation/service.hpp"
+#include "tests/support/sanitizers.hpp"
 #include "torture/checker/checker.hpp"
 
 namespace dlock::simulation {
@@ -24,6 +26,12 @@ struct Simulated {
 };
 
 [[nodiscard]] Simulated simulate(const Subject& subject, std::uint64_t seed, Mutation mutation = Mutation::none);
+
+// Whether there is time for a few seeds and for a part of the sweep only: with sanitizers, and with
+// DLOCK_SIMULATION_BRIEF.
+[[nodiscard]] inline bool is_brief() {
+  return test::sanitized || std::getenv("DLOCK_SIMULATION_BRIEF") != nullptr;
+}
 
 // The rules that a simulated history must keep.
 [[nodiscard]] Rules rules_for(const Subject& subject);

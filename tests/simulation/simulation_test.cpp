@@ -14,8 +14,6 @@
 #include <optional>
 #include <string>
 
-#include "tests/support/sanitizers.hpp"
-
 namespace dlock::simulation {
 namespace {
 
@@ -23,9 +21,6 @@ std::optional<std::uint64_t> from_environment(const char* variable) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? std::nullopt : std::optional(std::strtoull(text, nullptr, 10));
 }
-
-// Of the library's build, not of the test's: that is where the time goes.
-constexpr std::uint64_t default_seeds = dlock::test::sanitized ? 2 : 40;
 
 // By words, over all seeds.
 using Counts = std::map<std::string, std::size_t>;
@@ -54,7 +49,7 @@ void run_seed(const Subject& subject, std::uint64_t seed, bool print, Counts& su
   for (const torture::Violation& violation : verdict.violations) {
     ADD_FAILURE() << "DLOCK_SIMULATION_SEED=" << seed << "\n" << excerpt(run.history, violation);
   }
-  if (seed == 1 && !dlock::test::sanitized) {
+  if (seed == 1 && !is_brief()) {
     EXPECT_TRUE(run.history == simulate(subject, seed).history) << "another history of the same seed";
   }
 }
@@ -93,7 +88,7 @@ class Simulation : public testing::TestWithParam<Subject> {};
 TEST_P(Simulation, RandomFaults_BreakNoPromise) {
   Counts sum;
   if (const auto seed = from_environment("DLOCK_SIMULATION_SEED")) return run_seed(GetParam(), *seed, true, sum);
-  const std::uint64_t seeds = from_environment("DLOCK_SIMULATION_SEEDS").value_or(default_seeds);
+  const std::uint64_t seeds = from_environment("DLOCK_SIMULATION_SEEDS").value_or(is_brief() ? 2 : 40);
   for (std::uint64_t seed = 1; seed <= seeds && !HasFailure(); ++seed) run_seed(GetParam(), seed, false, sum);
   for (const auto& [word, number] : sum) std::cout << word << ' ' << number << ", ";
   std::cout << seeds << " seeds\n";

@@ -13,15 +13,14 @@
 
 #include "tests/simulation/network.hpp"
 #include "tests/simulation/simulation.hpp"
-#include "tests/support/sanitizers.hpp"
 
 namespace dlock::simulation {
 namespace {
 
-using dlock::test::sanitized;
-
 // A wait that polls sends more than that; what is new about a request shows earlier.
-constexpr std::size_t most_requests = sanitized ? 6 : 12;
+std::size_t most_requests() {
+  return is_brief() ? 6 : 12;
+}
 
 bool is_thorough() {
   return std::getenv("DLOCK_SIMULATION_SEEDS") != nullptr;
@@ -35,13 +34,13 @@ std::vector<Subject> subjects_that_spoil() {
 
 using Row = std::tuple<Subject, std::size_t>;  // and an operation
 
-// A sanitizer takes ten times as long: each operation with one of the subjects, the next with the next.
+// Brief: each operation with one of the subjects, the next with the next.
 std::vector<Row> rows() {
   const std::vector<Subject> all = subjects_that_spoil();
   std::vector<Row> chosen;
   for (std::size_t subject = 0; subject < all.size(); ++subject) {
     for (std::size_t operation = 0; operation < operation_names.size(); ++operation) {
-      if (sanitized && !is_thorough() && operation % all.size() != subject) continue;
+      if (is_brief() && !is_thorough() && operation % all.size() != subject) continue;
       chosen.emplace_back(all[subject], operation);
     }
   }
@@ -52,12 +51,12 @@ class Sweep : public testing::TestWithParam<Row> {
  protected:
   // Kinds of locks differ in their statements, not in how requests are made: all of them with the first subject.
   [[nodiscard]] std::vector<LockKind> kinds() const {
-    const bool all = is_thorough() || (!sanitized && subject.name == subjects().front().name);
+    const bool all = is_thorough() || (!is_brief() && subject.name == subjects().front().name);
     return all ? subject.kinds : std::vector{subject.kinds.front()};
   }
   // Likewise, each operation meets one fate.
   [[nodiscard]] bool is_left_out(std::size_t fate) const {
-    return sanitized && !is_thorough() && fate != 1 + static_cast<std::size_t>(operation) % (fates - 1);
+    return is_brief() && !is_thorough() && fate != 1 + static_cast<std::size_t>(operation) % (fates - 1);
   }
 
   // How many requests there were.
@@ -81,7 +80,7 @@ class Sweep : public testing::TestWithParam<Row> {
   void sweep(const SimulatedLock& lock, Mode mode) {
     for (std::size_t fate = 1; fate < fates; ++fate) {
       if (is_left_out(fate)) continue;
-      for (std::size_t request = 0; request < most_requests && !HasFailure() && supported; ++request) {
+      for (std::size_t request = 0; request < most_requests() && !HasFailure() && supported; ++request) {
         const Spoiled spoiled{operation, lock, mode, static_cast<Fate>(fate), request};
         if (run_and_check(spoiled) <= request) break;
       }
@@ -105,7 +104,7 @@ TEST_P(Sweep, SpoiledRequest_BreaksNoPromise) {
   std::cout << runs << " runs\n";
   // A holder that is told at once of the end of its session has nothing to send.
   const bool may_be_silent = operation == Operation::be_broken;
-  EXPECT_GE(runs, !supported || sanitized ? 1 : may_be_silent ? fates - 1 : fates + 1);
+  EXPECT_GE(runs, !supported || is_brief() ? 1 : may_be_silent ? fates - 1 : fates + 1);
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Sweep);
