@@ -41,11 +41,14 @@ bool is_on(const Values& values, const char* name) {
   return !word.empty() && word != "OFF" && word != "0";
 }
 
+bool is_galera(const Values& variables) {
+  const std::string provider = value(variables, "wsrep_provider");
+  return is_on(variables, "wsrep_on") && !provider.empty() && provider != "none";
+}
+
 // GET_LOCK() and row locks are local to a node of Galera, and to a member of Group Replication.
 bool has_many_writers(const Values& variables) {
-  const std::string provider = value(variables, "wsrep_provider");
-  if (is_on(variables, "wsrep_on") && !provider.empty() && provider != "none") return true;
-  return value(variables, "group_replication_single_primary_mode") == "OFF";
+  return is_galera(variables) || value(variables, "group_replication_single_primary_mode") == "OFF";
 }
 
 }  // namespace
@@ -68,7 +71,7 @@ Result<sql::ServerInfo> read_answer(const sql::Results& results, const Login& lo
                          .backend_pid = static_cast<int>(*id),
                          .encrypted = login.encrypted,
                          .many_writers = has_many_writers(variables),
-                         .retries = is_on(variables, "wsrep_retry_autocommit"),
+                         .retries = is_galera(variables) && is_on(variables, "wsrep_retry_autocommit"),
                          .endpoint = login.endpoint};
   server.pooled =
       pooler == Pooler::transaction || (pooler == Pooler::detect && static_cast<unsigned long>(*id) != login.thread_id);

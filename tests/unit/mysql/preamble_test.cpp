@@ -68,11 +68,14 @@ TEST(MysqlPreamble, Cluster_HasManyWriters) {
   }
 }
 
-TEST(MysqlPreamble, ServerThatRetries_IsKnown) {
-  for (const auto& [value, retries] : {std::pair{"1", true}, {"0", false}}) {
-    EXPECT_EQ(read({{"wsrep_retry_autocommit", value}}).value().retries, retries) << value;
-  }
-  EXPECT_FALSE(read({}).value().retries);
+TEST(MysqlPreamble, NodeThatRetries_IsKnown) {
+  Values variables = {{"wsrep_on", "ON"}, {"wsrep_provider", "/usr/lib/libgalera_smm.so"}};
+  EXPECT_FALSE(read(variables, {{"wsrep_ready", "ON"}}).value().retries);
+  variables.emplace_back("wsrep_retry_autocommit", "1");
+  EXPECT_TRUE(read(variables, {{"wsrep_ready", "ON"}}).value().retries);
+  variables.back().second = "0";
+  EXPECT_FALSE(read(variables, {{"wsrep_ready", "ON"}}).value().retries);
+  EXPECT_FALSE(read({{"wsrep_on", "OFF"}, {"wsrep_retry_autocommit", "1"}}).value().retries);
 }
 
 // Shows: hole mysql-proxy
