@@ -26,7 +26,7 @@ struct QueryText {
   // START TRANSACTION and COMMIT are around the commands, because one of them writes in front of another, which may
   // fail, and none of them is about a transaction. A command that begins with SELECT, DO, SET or SHOW does not write.
   bool wrapped = false;
-  bool forbids_retries = false;  // by a setting in front of that, if a command writes
+  bool forbids_retries = false;  // Galera's, by a setting before START TRANSACTION; if a command writes
   Prepared prepares = {};        // in front of everything else
 
   [[nodiscard]] std::size_t before_commands() const noexcept {

@@ -17,6 +17,11 @@ Result<QueryText> text_for(std::vector<sql::Command> commands) {
   return text_of({.commands = std::move(commands)});
 }
 
+struct TextRow {
+  std::vector<sql::Command> commands;
+  std::string text;
+};
+
 // Shows: names
 TEST(MysqlQueryText, Parameters_AreWrittenAsLiterals) {
   const struct {
@@ -53,10 +58,7 @@ TEST(MysqlQueryText, BadParameter_RefusesTheQuery) {
 }
 
 TEST(MysqlQueryText, SeveralWrites_AreATransaction) {
-  const struct {
-    std::vector<sql::Command> commands;
-    std::string text;
-  } rows[] = {
+  const TextRow rows[] = {
       {{{.text = "UPDATE a"}}, "UPDATE a"},
       {{{.text = "SELECT 1"}, {.text = "DO 0"}, {.text = "UPDATE a"}}, "SELECT 1; DO 0; UPDATE a"},
       {{{.text = "SET a = 1"}, {.text = "SHOW b"}, {.text = "UPDATE a"}}, "SET a = 1; SHOW b; UPDATE a"},
@@ -75,12 +77,9 @@ TEST(MysqlQueryText, SeveralWrites_AreATransaction) {
   }
 }
 
-// Hazard: a node of Galera that reports a transaction as committed which it has rolled back
+// Hazard: a Galera node that reports a rolled-back transaction as committed
 TEST(MysqlQueryText, ServerThatRetries_IsForbiddenToBeforeWrites) {
-  const struct {
-    std::vector<sql::Command> commands;
-    std::string text;
-  } rows[] = {
+  const TextRow rows[] = {
       {{{.text = "SELECT 1"}}, "SELECT 1"},
       {{{.text = "UPDATE a"}}, "SET SESSION wsrep_retry_autocommit = 0; UPDATE a"},
       {{{.text = "UPDATE a"}, {.text = "SELECT 1"}},
