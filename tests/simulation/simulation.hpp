@@ -27,7 +27,7 @@ struct Simulated {
 
 [[nodiscard]] Simulated simulate(const Subject& subject, std::uint64_t seed, Mutation mutation = Mutation::none);
 
-// Whether there is time for a few seeds and for a part of the sweep only: with sanitizers, and with
+// Whether only a few seeds and a part of the sweep run: with sanitizers, which take ten times as long, and with
 // DLOCK_SIMULATION_BRIEF.
 [[nodiscard]] inline bool is_brief() {
   return test::sanitized || std::getenv("DLOCK_SIMULATION_BRIEF") != nullptr;
