@@ -1,4 +1,4 @@
-// What the programs have in common: dlock, dlock-bench and dlock-torture.
+// The common part of the programs: dlock, dlock-bench and dlock-torture.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@ namespace dlock::cli {
 [[nodiscard]] std::string_view kind_word(LockKind kind) noexcept;
 inline constexpr std::array every_kind{LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
 
-// What a capability means to its users, in one sentence without a full stop: of "scope", "lease" or "fencing", by
+// The meaning of a capability to its users, in one sentence without a full stop: of "scope", "lease" or "fencing", by
 // to_string()'s word for it.
 [[nodiscard]] std::string_view explain(std::string_view guarantee, std::string_view word) noexcept;
 

@@ -78,7 +78,7 @@ class SentinelService {
   // all other servers are its replicas with its data. Stopped or killed servers must be running again.
   void await_settled();
 
-  // What await_settled() is still waiting for; empty: nothing.
+  // The condition that await_settled() is still waiting for; empty: none.
   [[nodiscard]] std::string unsettled();
 
  private:

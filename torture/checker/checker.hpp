@@ -74,7 +74,7 @@ struct Violation {
   std::vector<std::size_t> events;  // the evidence: indexes in the history, in the order of time
 };
 
-// What happened; a run with few events proves little.
+// Counts of events; a run with few of them proves little.
 struct Counts {
   std::size_t acquires = 0;
   std::size_t grants = 0;

@@ -36,7 +36,7 @@ enum class Opens {
 
 struct Fault {
   std::string kind;
-  // What it affects, if that is one thing for all: such faults are never combined, as healing one could heal the other.
+  // The thing that it affects, if all share it: such faults are never combined, as healing one could heal the other.
   // Empty: a fault of one process, which may be combined with any other.
   std::string group;
   // Injects the fault; returns nullptr if there is no victim now.

@@ -11,7 +11,7 @@
 
 namespace dlock::rig {
 
-// What happens to the bytes in one direction.
+// How the bytes in one direction are treated.
 struct Traffic {
   enum class Mode {
     forward,

@@ -25,7 +25,7 @@
 
 namespace dlock::torture {
 
-// What must have happened at least for the run to prove something. Each kind of fault must also have been struck.
+// The least that must have happened for the run to prove something. Each kind of fault must also have been struck.
 // Losses and stale writes are required only if they are possible.
 struct Demands {
   std::size_t grants = 100;

@@ -24,7 +24,7 @@ struct Reply {
   [[nodiscard]] bool is(Type t) const noexcept { return type == t; }
 };
 
-// What a server may send at most: ten times what Redis sends to dlock. A larger reply comes from something else.
+// The largest reply accepted: ten times what Redis sends to dlock. A larger one comes from something else.
 struct ReplyLimits {
   std::size_t bytes = std::size_t{4} << 20U;  // of one reply
   std::size_t elements = 65536;               // of one reply, at all depths together

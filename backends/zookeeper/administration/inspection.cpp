@@ -104,7 +104,7 @@ class Reading : public std::enable_shared_from_this<Reading<Query>> {
   }
   void holders_read() {
     const bool all_gone = std::ranges::all_of(lock_.holders, &Holder::gone);
-    // Those next in line may hold it by now.
+    // The next in line may hold it by now.
     if (all_gone && --attempts_left_ > 0) return start();
     if (!all_gone) lock_.members -= std::erase_if(lock_.holders, [](const Holder& each) { return each.gone; });
     then_(lock_);

@@ -29,7 +29,7 @@ struct Queue {
   // Why this queue must not be used: it has a lock of a different layout or kind, or its numbers are used up.
   std::optional<Failure> problem;
 
-  // Those who hold the lock, or will once they have checked, the first one first.
+  // Members that hold the lock, or will once they have checked, the first one first.
   [[nodiscard]] std::vector<Member> holders() const;
   // Of the smallest number; nullptr: it is empty.
   [[nodiscard]] const Member* first() const;

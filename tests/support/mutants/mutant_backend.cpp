@@ -260,7 +260,7 @@ bool MutantBackend::seems_free(const LockRequest& request) {
   return std::exchange(service_->counted[request.name], out) < request.permits;
 }
 
-// What a reader holds that may die is kept for as long as others renew theirs.
+// The lease of a reader that may die is kept for as long as other readers renew theirs.
 void MutantBackend::keep_with_others(const Grant& grant) {
   if (!disturbed_) return;
   Grant kept = grant;

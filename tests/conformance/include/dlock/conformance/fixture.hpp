@@ -1,4 +1,4 @@
-// What the conformance suite needs from a backend beyond the public API: ways to disturb the service from outside.
+// The conformance suite needs this from a backend beyond the public API: ways to disturb the service from outside.
 //
 //   class MyFixture : public dlock::conformance::UrlFixture {
 //    public:
