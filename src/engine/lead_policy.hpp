@@ -23,7 +23,7 @@ class LeadPolicy {
   // A caller that waits for longer sleeps, and leaves the loop to the loop's own thread.
   static constexpr std::chrono::nanoseconds longest_lead = std::chrono::milliseconds(2);
   // How long the loop may be without a leader between two callers, and so how long it may delay events.
-  static constexpr std::chrono::nanoseconds longest_gap = std::chrono::microseconds(500);
+  static constexpr std::chrono::nanoseconds longest_gap = std::chrono::milliseconds(1);
 
   // A caller begins to wait for this event.
   void came(const util::Event& event) noexcept {

@@ -9,6 +9,7 @@
 
 namespace dlock::detail {
 
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
@@ -16,7 +17,7 @@ namespace {
 
 constexpr nanoseconds shortest_pause = milliseconds(1);
 // Longer than an event loop may be without a leader (engine::LeadPolicy::longest_gap).
-constexpr nanoseconds shortest_lead = milliseconds(1);
+constexpr nanoseconds shortest_lead = microseconds(1500);
 
 }  // namespace
 
