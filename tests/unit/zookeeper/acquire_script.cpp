@@ -7,35 +7,31 @@ namespace dlock::zookeeper {
 
 namespace {
 
-class AcquireScript final : public BackendTest, public Script {
+class AcquireScript final : public BackendScript {
  public:
-  explicit AcquireScript(std::string query) : Script(engine, ensemble, &host), query_(std::move(query)) {
+  explicit AcquireScript(std::string query) : BackendScript(std::move(query)) {
     add_words();
     add_expectations();
-    make_backend();
     if (!ephemeral()) (void)ensemble.put(parent);
     (void)contend(*backend, {.name = "warm-up"});
   }
 
  private:
-  void TestBody() override {}
   void add_words() {
-    // --- Acquires: NAME [shared] [PERMITS] [elsewhere]: of a different lock ---
+    // --- Acquires: NAME [shared] [PERMITS] [elsewhere|zookeeper]: of a different lock ---
     words_["start"] = [this](Words& words) { begin(words, true); };
     words_["wait"] = [this](Words& words) { begin(words, true), engine.run(); };
     words_["try"] = [this](Words& words) { begin(words, false), engine.run(); };
     words_["give_up"] = [this](Words& words) {  // as a client's core does
-      Attempt& attempt = *attempts_.at(Script::next(words));
+      Attempt& attempt = *attempts_.at(next(words));
       attempt.contention.reset();
       if (attempt.grant) backend->release(*attempt.grant, [](const ReleaseOutcome&) {});
     };
     words_["release"] = [this](Words& words) { release(words); };  // NAME [pending|not_owner|failed CODE]
-    words_["fresh"] = [this](Words& words) {                       // [PATH]: a client that is not connected
+    words_["fresh"] = [this, fresh = words_["fresh"]](Words& words) {
       attempts_.clear();
-      path_ = Script::next(words);
-      make_backend();
+      fresh(words);
     };
-    words_["close"] = [this](Words&) { backend->close([this] { is_closed_ = true; }); };
     words_["observe"] = [this](Words&) {  // the election
       observing_ = backend->watch(LockKind::election, "lock", [this] {
         ++notified_;
@@ -48,25 +44,20 @@ class AcquireScript final : public BackendTest, public Script {
       notified_ = 0;
     };
     words_["stop_observing"] = [this](Words&) { observing_.reset(); };
-    // --- The tree, as other clients change it. A path may be `place`, `own` or ./CHILD, too ---
-    words_["as"] = [this](Words& words) {  // KIND of lock, from here on
-      kind_ = kind_of(Script::next(words));
-      place_ = lock_path("/dlock", "lock", kind_);
-    };
+    // --- The tree, as other clients change it. A path may be `own`, too ---
     words_["member"] = [this](Words& words) {  // NAME: the holder, with strategy=ephemeral
-      names_[Script::next(words)] =
-          ephemeral() ? ensemble.put(place_, "other:2:x", 77).path : put_node(place_, marker());
+      names_[next(words)] = ephemeral() ? ensemble.put(place_, "other:2:x", 77).path : put_node(place_, marker());
     };
-    words_["reader"] = [this](Words& words) { names_[Script::next(words)] = put_node(place_, "-__READ__"); };
-    words_["writer"] = [this](Words& words) { names_[Script::next(words)] = put_node(place_, "-__WRIT__"); };
+    words_["reader"] = [this](Words& words) { names_[next(words)] = put_node(place_, "-__READ__"); };
+    words_["writer"] = [this](Words& words) { names_[next(words)] = put_node(place_, "-__WRIT__"); };
     words_["permit"] = [this](Words& words) {  // NAME, of how many
-      const std::string name = Script::next(words);
-      names_[name] = put_node(place_, "-permit-of-" + Script::next(words) + "-");
+      const std::string name = next(words);
+      names_[name] = put_node(place_, "-permit-of-" + next(words) + "-");
     };
     words_["twin"] = [this](Words& words) {  // NAME, of the number NUMBER
-      const std::string name = Script::next(words);
+      const std::string name = next(words);
       char digits[16];
-      (void)std::snprintf(digits, sizeof digits, "%010d", std::stoi(Script::next(words)));
+      (void)std::snprintf(digits, sizeof digits, "%010d", std::stoi(next(words)));
       const std::string first = place_ + "/_c_00000000-0000-4000-8000-000000000001" + marker();
       names_[name] = ensemble.put(first + digits, "other:2:x", 77).path;
     };
@@ -77,22 +68,19 @@ class AcquireScript final : public BackendTest, public Script {
     };
     words_["remember"] = [this](Words& words) {  // our own node, under a NAME
       ASSERT_FALSE(own().empty());
-      names_[Script::next(words)] = own().back();
+      names_[next(words)] = own().back();
     };
-    words_["sequence"] = [this](Words& words) { ensemble.set_sequence(place_, std::stoll(Script::next(words))); };
+    words_["sequence"] = [this](Words& words) { ensemble.set_sequence(place_, std::stoll(next(words))); };
   }
 
   void add_expectations() {
-    words_["own"] = [this](Words& words) { EXPECT_TRUE(is_in(own().size(), Script::next(words))); };
-    words_["children"] = [this](Words& words) {
-      EXPECT_TRUE(is_in(ensemble.children(place_).size(), Script::next(words)));
-    };
+    words_["own"] = [this](Words& words) { EXPECT_TRUE(is_in(own().size(), next(words))); };
     words_["same"] = [this](Words& words) {  // our only node is the one that was remembered
-      EXPECT_EQ(own(), std::vector{path(Script::next(words))});
+      EXPECT_EQ(own(), std::vector{path(next(words))});
     };
     words_["other"] = [this](Words& words) {
       ASSERT_EQ(own().size(), 1U);
-      EXPECT_NE(own()[0], path(Script::next(words)));
+      EXPECT_NE(own()[0], path(next(words)));
     };
     words_["notified"] = [this](Words&) { EXPECT_GT(std::exchange(notified_, 0), 0U); };  // since the last time
     words_["not_notified"] = [this](Words&) { EXPECT_EQ(notified_, 0U); };
@@ -108,7 +96,7 @@ class AcquireScript final : public BackendTest, public Script {
   void other(const std::string& word, Words& words) override {
     if (!attempts_.contains(word)) return Script::other(word, words);
     const Attempt& attempt = *attempts_.at(word);
-    const std::string what = Script::next(words);
+    const std::string what = next(words);
     const bool ended = attempt.grant || attempt.failure;
     if (what == "granted") {
       is_granted(attempt);
@@ -118,23 +106,27 @@ class AcquireScript final : public BackendTest, public Script {
       EXPECT_FALSE(attempt.reported());
     } else if (what == "busy") {
       EXPECT_FALSE(ended);
-      EXPECT_TRUE(is_in(static_cast<std::size_t>(attempt.busy_reports), Script::next(words)));
+      EXPECT_TRUE(is_in(static_cast<std::size_t>(attempt.busy_reports), next(words)));
     } else if (what == "unreachable") {  // COUNT [words]
       are_failures(attempt.unreachable_reports, words);
     } else if (what == "reasons") {  // COUNT: different ones, why the service is unreachable
       std::set<std::string> all;
       for (const Failure& why : attempt.unreachable_reports) all.insert(why.detail);
-      EXPECT_TRUE(is_in(all.size(), Script::next(words)));
+      EXPECT_TRUE(is_in(all.size(), next(words)));
     } else if (what == "told") {  // CODE: of the last report that the service is unreachable
       ASSERT_FALSE(attempt.unreachable_reports.empty());
       EXPECT_TRUE(is_failure(attempt.unreachable_reports.back(), words));
     } else if (what == "failed") {  // CODE [words]
       ASSERT_TRUE(attempt.failure && !attempt.grant);
       EXPECT_TRUE(is_failure(*attempt.failure, words));
-    } else if (what == "lasts") {  // DURATION, at least
-      EXPECT_GT(attempt.grant.value().valid_until, engine.now() + *duration(Script::next(words)));
+    } else if (what == "lasts") {  // DURATION, at least, [DURATION, at most]
+      const auto left = attempt.grant.value().valid_until - engine.now();
+      EXPECT_GT(left, *duration(next(words)));
+      EXPECT_LE(left, duration(next(words)).value_or(1h));
+    } else if (what == "lease") {  // DURATION
+      EXPECT_EQ(attempt.grant.value().lease, *duration(next(words)));
     } else if (what == "newer") {  // than another one's: the token
-      EXPECT_GT(attempt.grant.value().token, attempts_.at(Script::next(words))->grant.value().token);
+      EXPECT_GT(attempt.grant.value().token, attempts_.at(next(words))->grant.value().token);
     } else {
       ADD_FAILURE() << "unknown word: " << what;
     }
@@ -154,13 +146,13 @@ class AcquireScript final : public BackendTest, public Script {
   }
 
   void begin(Words& words, bool wait) {
-    const std::string who = Script::next(words);
+    const std::string who = next(words);
     Wish wish{.kind = kind_, .wait = wait};
     for (std::string word; words >> word;) {
       if (word == "shared") {
         wish.mode = Mode::shared;
-      } else if (word == "elsewhere") {
-        wish.name = "other";
+      } else if (word == "elsewhere" || word == "zookeeper") {
+        wish.name = word;
       } else {
         wish.permits = static_cast<std::uint32_t>(std::stoul(word));
       }
@@ -171,8 +163,8 @@ class AcquireScript final : public BackendTest, public Script {
 
   // Requests it once; later statements are about the same request.
   void release(Words& words) {
-    const std::string who = Script::next(words);
-    const std::string expected = Script::next(words);
+    const std::string who = next(words);
+    const std::string expected = next(words);
     if (releases_.try_emplace(who).second) {
       const Attempt& attempt = *attempts_.at(who);
       ASSERT_TRUE(attempt.grant);
@@ -199,10 +191,7 @@ class AcquireScript final : public BackendTest, public Script {
     return is_ours ? std::vector{place_} : std::vector<std::string>();
   }
   [[nodiscard]] std::string path(const std::string& name) const override {
-    if (name == "place") return place_;
-    if (name == "own") return own().at(0);
-    if (name.starts_with("./")) return place_ + name.substr(1);
-    return Script::path(name);
+    return name == "own" ? own().at(0) : BackendScript::path(name);
   }
   [[nodiscard]] bool is_join(const FakeRequest& request) const override {
     return request.kind == Kind::create && request.path.starts_with(place_ + "/");
@@ -211,13 +200,8 @@ class AcquireScript final : public BackendTest, public Script {
     if (kind_ == LockKind::semaphore) return "-permit-of-1-";
     return kind_ == LockKind::read_write ? "-__WRIT__" : "-lock-";
   }
-  void make_backend() { backend = make(query_, path_); }
   [[nodiscard]] bool ephemeral() const { return query_.find("ephemeral") != std::string::npos; }
 
-  const std::string query_;
-  std::string path_;  // of the URL
-  LockKind kind_ = LockKind::lock;
-  std::string place_ = parent;
   std::unique_ptr<Watch> observing_;
   std::size_t notified_ = 0;
   std::size_t notified_at_ = 0;  // how many requests were sent before

@@ -41,7 +41,7 @@ class BackendTest : public testing::Test {
     host.on_extended = nullptr;
   }
 
-  template <class AnyBackend = SessionLocks>
+  template <class AnyBackend = ZookeeperBackend>
   std::unique_ptr<AnyBackend> make(const std::string& query = {}, const std::string& path = {}) {
     const BackendConfig config{.url = Url::parse("zookeeper://h" + path + (query.empty() ? "" : "?" + query)),
                                .holder = "host:1:test",
@@ -56,7 +56,6 @@ class BackendTest : public testing::Test {
     LockKind kind = LockKind::lock;
     Mode mode = Mode::exclusive;
     std::uint32_t permits = 1;
-    std::string value = {};
     bool wait = true;
     std::string name = "lock";
     std::chrono::nanoseconds lease = 10s;
@@ -70,8 +69,7 @@ class BackendTest : public testing::Test {
                         .wait = wish.wait,
                         .kind = wish.kind,
                         .mode = wish.mode,
-                        .permits = wish.permits,
-                        .value = wish.value};
+                        .permits = wish.permits};
     attempt->contention = of.contend(attempt->request, *attempt);
     return attempt;
   }
@@ -113,8 +111,6 @@ class BackendTest : public testing::Test {
   }
 
   // A node in the queue, made by the session of another client; its path.
-  std::string put_member(const std::string& lock = parent) { return put_node(lock, "-lock-"); }
-  // The same of another kind.
   std::string put_node(const std::string& lock, const std::string& marker, const std::string& data = "other:2:x") {
     const std::string uuid = "00000000-0000-4000-8000-00000000000" + std::to_string(++others_ % 10);
     return ensemble.put(lock + "/_c_" + uuid + marker, data, 77, true).path;
@@ -130,20 +126,6 @@ class BackendTest : public testing::Test {
     });
     return paths;
   }
-  // The next request of the kind, and only that.
-  void next(Kind kind, Fate fate) {
-    ensemble.fate = [this, kind, fate](const FakeRequest& request) {
-      if (request.kind != kind || is_heartbeat(request)) return Fate::answer;
-      ensemble.fate = nullptr;
-      return fate;
-    };
-  }
-  // All requests of the kind, from now on.
-  void always(Kind kind, Fate fate) {
-    ensemble.fate = [kind, fate](const FakeRequest& request) {
-      return request.kind == kind && !is_heartbeat(request) ? fate : Fate::answer;
-    };
-  }
 
   void ask_server(const Host& server, TimePoint deadline, const std::function<void(Result<std::string>)>& done) {
     (void)engine.schedule(srvr ? engine.now() : deadline, [this, done, name = server.to_string()] {
@@ -155,7 +137,7 @@ class BackendTest : public testing::Test {
   test::RecordingHost host{engine};
   FakeEnsemble ensemble{engine};
   std::optional<std::string> srvr;  // the answer of servers to it; nullopt: none
-  std::unique_ptr<SessionLocks> backend = make();
+  std::unique_ptr<ZookeeperBackend> backend = make();
 
  private:
   int others_ = 0;

@@ -562,16 +562,6 @@ void FakeEnsemble::expire(std::int64_t session) {
   if (session != 0) end_session(session);  // of nobody who is there
 }
 
-std::size_t FakeEnsemble::count(FakeRequest::Kind kind) const {
-  return static_cast<std::size_t>(std::count_if(requests.begin(), requests.end(), [&](const FakeRequest& request) {
-    return request.kind == kind && !is_heartbeat(request);
-  }));
-}
-
-std::size_t FakeEnsemble::heartbeats() const {
-  return static_cast<std::size_t>(std::count_if(requests.begin(), requests.end(), is_heartbeat));
-}
-
 // --- A handle --------------------------------------------------------------------------------------------------------
 
 FakeHandle::FakeHandle(FakeEnsemble& ensemble, Executor& client, int process, const Options& options,

@@ -125,9 +125,6 @@ class FakeEnsemble {
   std::vector<std::string> dialled_first;  // the first host of each
   int closed = 0;                          // handles closed or destroyed
   int dropped = 0;                         // those that were destroyed without being closed
-  // Heartbeats do not count.
-  [[nodiscard]] std::size_t count(FakeRequest::Kind kind) const;
-  [[nodiscard]] std::size_t heartbeats() const;
   [[nodiscard]] std::int64_t last_session() const noexcept { return last_session_; }
   // The process of a session that lives, or lived; 0 for none of ours.
   [[nodiscard]] int process_of(std::int64_t session) const;

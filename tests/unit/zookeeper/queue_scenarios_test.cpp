@@ -24,6 +24,13 @@ constexpr Scenario queue_rows[] = {
     {"Token_OfAParentMadeAnew_IsTheLaterTransaction", "",
      "wait a; a granted; release a; remove place; wait b; b granted; b newer a; release b; remove place; wait c; c "
      "granted; c newer b"},
+    {"SessionShorterThanRequested_CountsAndIsWarnedOfOnce", "",
+     "grants 4s; fresh; wait a; a lease 4s; a lasts 3s 3958ms; expire; 1s; lost 1; warnings 1 4s"},
+    // The newest heartbeat that is a quarter of the session timeout older than the request, not than its answer.
+    // Shows: known-end
+    {"Lease_CountsFromWhenItsRequestWasSent", "",
+     "12s; on heartbeat* refuse; on create hold; wait a; 2s; release_answers; run; a granted; a lease 10s; a lasts "
+     "3397ms 3398ms"},
     // Hazards 3 and 22.
     // Hazard: a node per waiting thread: by design
     {"TwoAcquires_OfOneSession_AreTwoNodes", "", "wait a; wait b; a granted; b busy 1; own 2"},
@@ -77,6 +84,11 @@ constexpr Scenario queue_rows[] = {
     // stays: an object of kazoo's may have found it meanwhile.
     {"Parents_AsManyAsThePrefixHas_AreMade", "prefix=/1/2/3/4/5/6/7/8/9/10/11/12{|&strategy=ephemeral}",
      "remove /1; wait a; a unreachable 0; exists /1/2/3/4/5/6/7/8/9/10/11/12/lock"},
+    // Hazard 13. An object of kazoo's makes its parents once, and does not find out that a server has removed them.
+    {"MissingParents_InCuratorsLayout_AreContainers", "prefix=/a/b",
+     "wait a; a lease 10s; exists /a/b/lock; made_as container"},
+    {"MissingParents_InKazoosLayout_Stay", "prefix=/a/b&layout=kazoo",
+     "wait a; a lease 10s; exists /a/b/lock; made_as persistent"},
     {"Container_NeverEntered_IsRemoved", "",
      "remove place; on create@place hold; wait a; give_up a; release_answers; run; gone place"},
     {"Container_ThatWasThereAlready_Stays", "",
@@ -152,11 +164,11 @@ constexpr Scenario queue_rows[] = {
     // Hazard 14.
     {"ForeignLayout_IsRefusedAndLeftAlone", "",
      "put ./0e1cf9d85f6c4a498f0a1c0f0c3f1b2d__lock__0000000001 ephemeral; {wait|try} a; a failed protocol kazoo; own "
-     "0; children 1"},
+     "0; below place 1"},
     {"NodesOfAnotherKind_AreNeverJoined", "",
      "{as lock; put ./_c_1-__READ__|as read_write; put ./_c_1-lock-|as read_write; put ./_c_1-permit-of-2-|as "
      "semaphore; put ./_c_1-__WRIT__|as election; put ./_c_1-permit-of-2-} ephemeral numbered; {wait|try} a; a failed "
-     "protocol /dlock; own 0; children 1"},
+     "protocol /dlock; own 0; below place 1"},
     {"UnknownChild_IsIgnoredWithOneWarning", "",
      "put ./config; wait a; a granted; release a; wait b; b granted; warnings 1 config"},
     {"EphemeralNode_InPlaceOfTheQueue_IsRefused", "",
@@ -190,6 +202,13 @@ constexpr Scenario queue_rows[] = {
     {"Client_ThatEnters_SaysSoOnlyToThoseBehindIt", "",
      "as semaphore; permit h 1; wait a 1; wait b 1; remember second; on set {answer|lose_request}; remove h; run; 1s; "
      "a granted; data own host:1:test\nheld; b waits; release a; b granted; data own host:1:test"},
+    {"Client_ThatEntersAtOnce_SaysSoToThoseBehindIt", "",
+     "as semaphore; permit h 2; permit other 2; on children@place do permit behind 2, remove h; wait a 2; a granted; "
+     "data own host:1:test\nheld"},
+    // It learns that the one before it has entered when it watches that one, or before.
+    {"Client_ThatEnteredAtOnce_IsNotTakenForAWaiter", "",
+     "as semaphore; permit h 2; permit other 2; permit third 2; {|on children@place hold}; wait a 2; remove h; set "
+     "third other:2:x\nheld; release_answers; run; a waits; remove other; run; a granted"},
     {"OtherNumberOfPermits_IsRefusedAndWritesNothingMore", "",
      "as semaphore; permit h 2; {wait|try} a 3; a failed invalid_argument 2 permits, but the request says 3; own 0; "
      "mark; wait b 3; b failed invalid_argument; asked create 0; wait c 2; c granted; remove h; run; wait d 3; d "
@@ -204,8 +223,8 @@ constexpr Scenario queue_rows[] = {
     // Curator 5.4: both parents are containers.
     {"CuratorsSemaphore_InUse_RefusesAndOursWritesOnlyOnce", "{|layout=kazoo|strategy=sequential-herd}",
      "put ./locks; put ./{leases|locks}" CURATORS_NODE "-lease- ephemeral numbered; {wait|try} a; "
-     "a failed protocol /dlock/lock; a failed protocol {leases|locks}; run; own 0; mark; wait b; try c; "
-     "b failed protocol; c failed protocol; asked create 0"},
+     "a failed protocol /dlock/lock; a failed protocol {leases|locks}; run; own 0; mark; wait b; try c; b failed "
+     "protocol; c failed protocol; asked create 0"},
     // kazoo 2.8: each of our nodes would be a lease to kazoo, and use up one of the numbers.
     {"KazoosSemaphore_InUse_RefusesAndOursWritesOnlyOnce", "{|layout=kazoo|strategy=sequential-herd}",
      "put ./0e1cf9d85f6c4a498f0a1c0f0c3f1b2d ephemeral; {wait|try} a; a failed protocol kazoo; own 0; mark; wait b; "

@@ -183,6 +183,18 @@ void Script::add_expectations() {
     EXPECT_EQ(is, expected);
   };
   words_["watches"] = [this](Words& words) { EXPECT_TRUE(is_in(ensemble_.watches(), next(words))); };
+  words_["below"] = [this](Words& words) {  // PATH COUNT
+    const std::string where = path(next(words));
+    EXPECT_TRUE(is_in(ensemble_.children(where).size(), next(words)));
+  };
+  words_["made_as"] = [this](Words& words) {  // containers would go when the last lock does
+    const NodeKind kind = next(words) == "container" ? NodeKind::container : NodeKind::persistent;
+    for (const FakeRequest& request : ensemble_.requests) {
+      if (request.kind != FakeRequest::Kind::create || request.node == NodeKind::ephemeral_sequential) continue;
+      EXPECT_EQ(request.node, kind) << request.path;
+      EXPECT_EQ(request.data, "");
+    }
+  };
   words_["exists"] = [this](Words& words) { EXPECT_TRUE(ensemble_.exists(path(next(words)))); };
   words_["gone"] = [this](Words& words) { EXPECT_FALSE(ensemble_.exists(path(next(words)))); };
   words_["data"] = [this](Words& words) {
@@ -289,10 +301,6 @@ std::optional<std::chrono::milliseconds> Script::duration(const std::string& wor
   return word.substr(end) == "s" ? std::chrono::seconds(count) : std::chrono::minutes(count);
 }
 
-LockKind Script::kind_of(const std::string& word) {
-  return kinds.at(word);
-}
-
 testing::AssertionResult Script::is_in(std::size_t count, const std::string& range) {
   const auto dash = range.find('-');
   const std::size_t least = std::stoul(range);
@@ -310,6 +318,23 @@ void Script::are_failures(const std::vector<Failure>& all, Words& words) {
   ASSERT_TRUE(is_in(all.size(), next(words)));
   if (all.empty()) return;
   EXPECT_NE(all.back().detail.find(rest(words)), std::string::npos) << all.back().detail;
+}
+
+// --- Words about a client --------------------------------------------------------------------------------------------
+
+BackendScript::BackendScript(std::string query) : Script(engine, ensemble, &host), query_(std::move(query)) {
+  backend = make(query_);
+  words_["fresh"] = [this](Words& words) { backend = make(query_, next(words)); };  // [HOSTS][PATH]
+  words_["close"] = [this](Words&) { backend->close([this] { is_closed_ = true; }); };
+  words_["as"] = [this](Words& words) {  // KIND of lock, from here on
+    kind_ = kinds.at(next(words));
+    place_ = lock_path("/dlock", "lock", kind_);
+  };
+}
+
+std::string BackendScript::path(const std::string& name) const {
+  if (name == "place") return place_;
+  return name.starts_with("./") ? place_ + name.substr(1) : Script::path(name);
 }
 
 }  // namespace dlock::zookeeper

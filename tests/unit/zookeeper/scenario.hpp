@@ -60,7 +60,6 @@ class Script {
   [[nodiscard]] static std::string next(Words& words);
   [[nodiscard]] static std::string rest(Words& words);
   [[nodiscard]] static std::optional<std::chrono::milliseconds> duration(const std::string& word);
-  [[nodiscard]] static LockKind kind_of(const std::string& word);
   // range: "3", or "2-4".
   [[nodiscard]] static testing::AssertionResult is_in(std::size_t count, const std::string& range);
   // CODE [words]
@@ -97,6 +96,19 @@ class Script {
   std::vector<Hook> hooks_;
   int dialled_ = 0;  // before the mark
   int closed_ = 0;
+};
+
+// Words about a client. The query is that of its URL.
+class BackendScript : public BackendTest, public Script {
+ protected:
+  explicit BackendScript(std::string query);
+  void TestBody() override {}
+  // A path may be `place`, or ./CHILD below that.
+  [[nodiscard]] std::string path(const std::string& name) const override;
+
+  const std::string query_;
+  LockKind kind_ = LockKind::lock;
+  std::string place_ = parent;  // of the locks called "lock"
 };
 
 // All of its alternatives; `options` come before its query.

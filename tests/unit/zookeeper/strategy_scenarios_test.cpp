@@ -85,6 +85,7 @@ constexpr Scenario strategy_rows[] = {
     // The session is a new one, so that nothing but the age of the request could be in the way.
     {"Outage_LongerThanTheSession_IsFollowedByAGrantAtOnce", "",
      "dial refuse; fresh; wait a; 60min; dial accept; reconnect; run; 2s; a granted; a lasts 5s"},
+    {"NodeOfZookeeperItself_IsNoLock", "&prefix=", "{wait|try} a zookeeper; a failed invalid_argument"},
     // Hazard 26.
     {"Chroot_Missing_IsNamed", "{|&prefix=}",
      "remove /dlock; remove /warm-up; remove /; fresh /apps/mine; {wait|try} a; a failed invalid_argument /apps/mine"},

@@ -3,175 +3,123 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "backend_fixture.hpp"
+#include "scenario.hpp"
 
 namespace dlock::zookeeper {
 
 namespace {
 
-class WatchesTest : public BackendTest, private Session::User {
- protected:
-  static constexpr std::size_t room = 160;
+Options some_options() {
+  return parse_options({.url = Url::parse("zookeeper://h"),
+                        .holder = "host:1:test",
+                        .lease = 10s,
+                        .response_timeout = 2s,
+                        .connect_timeout = 5s});
+}
 
-  WatchesTest() {
-    options.hosts = {{"h", 2181}};
-    options.session_timeout = 10s;
-    options.connect_timeout = 5s;
-    options.response_timeout = 2s;
-    session.want();
+struct WatchesParts {
+  test::ManualEngine engine;
+  FakeEnsemble ensemble{engine};
+  Options options = some_options();
+};
+
+// Interests in /n, which have a NAME each. The query has the bytes that may be watched.
+class WatchesScript final : private WatchesParts, public Script, private Session::User {
+ public:
+  explicit WatchesScript(const std::string& most)
+      : Script(engine, ensemble), watches_(engine, session_, 0, std::stoul(most)) {
+    words_["interest"] = [this](Words& words) {  // NAME [presence|PATH]
+      const std::string name = next(words);
+      const std::string what = next(words);
+      const auto kind = what == "presence" ? Watches::Kind::presence : Watches::Kind::data;
+      interests_[name] = watches_.watch(kind, what.starts_with("/") ? what : "/n", [this, name] { ++changes_[name]; });
+    };
+    words_["ask"] = [this](Words& words) {  // NAME [presence]
+      Watches::Interest& interest = *interests_.at(next(words));
+      if (next(words) == "presence") return requests_.exists("/n", interest, [](const Outcome&, const Stat&) {});
+      requests_.get("/n", &interest, [](const Outcome&, const Handle::Node&) {});
+    };
+    words_["drop"] = [this](Words& words) { interests_.at(next(words)).reset(); };
+    words_["changes"] = [this](Words& words) {  // NAME COUNT
+      const std::string name = next(words);
+      EXPECT_TRUE(is_in(changes_[name], next(words)));
+    };
+    words_["bytes"] = [this](Words& words) { EXPECT_TRUE(is_in(watches_.bytes(), next(words))); };
+    words_["polls"] = [this](Words& words) { EXPECT_EQ(interests_.at(next(words)), nullptr); };  // NAME
+    words_["sets"] = [this](Words& words) { EXPECT_NE(interests_.at(next(words)), nullptr); };
+    words_["same"] = [this](Words& words) {  // NAME NAME: one watch in the server
+      const auto id = interests_.at(next(words))->id();
+      EXPECT_EQ(id, interests_.at(next(words))->id());
+    };
+    words_["end_all"] = [this](Words&) {
+      auto others = std::make_unique<Watches>(engine, session_, 0);
+      const auto outlives = others->watch(Watches::Kind::data, "/n", [] { ADD_FAILURE(); });
+      others.reset();
+    };
+    session_.want();
     engine.run();
     (void)ensemble.put("/n");
   }
-
-  struct Looker {
-    int changes = 0;
-    std::unique_ptr<Watches::Interest> interest = nullptr;
-  };
-  void take_interest(Looker& looker, const std::string& path = "/n") {
-    looker.interest = watches.watch(Watches::Kind::data, path, [&looker] { ++looker.changes; });
-  }
-  void ask(const Looker& looker) {
-    requests.get("/n", looker.interest.get(), [](const Outcome&, const Handle::Node&) {});
-  }
-  void look(Looker& looker) {
-    take_interest(looker);
-    ask(looker);
-    engine.run();
-  }
-  void remove() {
-    ensemble.remove("/n");
-    engine.run();
-  }
-
-  Options options;
-  Session session{engine, options, ensemble.handles(), *this};
-  Requests requests{session};
-  Watches watches{engine, session, 0, room};
-  Looker one;
-  Looker other;
 
  private:
   void session_ready(bool /*fresh*/) override {}
   void session_alive(TimePoint) override {}
   void session_suspended(const Failure&) override {}
   void session_lost(const Failure&) override {}
+
+  Session session_{engine, options, ensemble.handles(), *this};
+  Requests requests_{session_};
+  Watches watches_;
+  std::map<std::string, std::size_t> changes_;
+  std::map<std::string, std::unique_ptr<Watches::Interest>> interests_;
 };
 
-// As long as it stays with the server, it counts.
-TEST_F(WatchesTest, Watch_IsSharedAndCountsUntilItFires) {
-  look(one);
-  take_interest(other);
-  EXPECT_EQ(one.interest->id(), other.interest->id());
-  const std::size_t bytes = watches.bytes();
-  EXPECT_GT(bytes, 0U);
-  ensemble.disconnect();
-  engine.run();
-  ensemble.reconnect();
-  engine.run();
-  EXPECT_EQ(watches.bytes(), bytes) << "a watch outlives a disconnect";
-  EXPECT_EQ(one.changes + other.changes, 0);
-  one.interest.reset();
-  EXPECT_EQ(watches.bytes(), bytes);
-  remove();
-  EXPECT_EQ(watches.bytes(), 0U);
-  EXPECT_EQ(one.changes, 0);
-  EXPECT_EQ(other.changes, 1);
+class WatchesScenario : public testing::TestWithParam<Scenario> {};
+
+TEST_P(WatchesScenario, Holds) {
+  run_scenario<WatchesScript>(GetParam());
 }
 
-TEST_F(WatchesTest, InterestLost_IsNotNotified) {
-  look(one);
-  ensemble.remove("/n");
-  one.interest.reset();
-  engine.run();
-  EXPECT_EQ(one.changes, 0);
-}
+constexpr Scenario watches_rows[] = {
+    // As long as it stays with the server, it counts.
+    {"Watch_IsSharedAndCountsUntilItFires", "160",
+     "interest a; ask a; run; interest b; same a b; bytes 6; disconnect; run; reconnect; run; bytes 6; changes a 0; "
+     "changes b 0; drop a; bytes 6; remove /n; run; bytes 0; changes a 0; changes b 1"},
+    {"InterestLost_IsNotNotified", "160", "interest a; ask a; run; remove /n; drop a; run; changes a 0"},
+    {"WatchSetAfterItsInterestWasLost_Counts", "160",
+     "interest a; ask a; drop a; run; bytes 6; watches 1; remove /n; run; bytes 0; changes a 0"},
+    {"WatchNotSet_DoesNotCount", "160",
+     "remove /n; on get {answer|refuse|lose_request}; interest a; {|ask a}; drop a; run; bytes 0"},
+    {"WatchOfAMissingNode_FiresAtItsCreation", "160",
+     "remove /n; interest a presence; ask a presence; run; changes a 0; bytes 6; put /n; run; changes a 1; bytes 0"},
+    // Another's get found the node before it went.
+    {"NodeFoundMissing_NotifiesAllItsWatches", "160",
+     "interest a; interest b; ask b; run; lose_events; remove /n; ask a; run; changes a 1; changes b 1"},
+    {"SessionOver_IsAChangeForEachWatch", "160", "interest a; ask a; run; expire; run; changes a 1; end_all"},
+    // Hazard 20.
+    {"Watches_AreLimitedToWhatCanBeSetAgain", "20",
+     "interest a /aaaaa; sets a; bytes 10; interest b /bbbbb; sets b; bytes 20; interest c /c; polls c; interest d "
+     "/aaaaa; sets d"},
+};
 
-TEST_F(WatchesTest, WatchSetAfterItsInterestWasLost_Counts) {
-  take_interest(one);
-  ask(one);
-  one.interest.reset();
-  engine.run();
-  EXPECT_GT(watches.bytes(), 0U);
-  EXPECT_EQ(ensemble.watches(), 1U);
-  remove();
-  EXPECT_EQ(watches.bytes(), 0U);
-  EXPECT_EQ(one.changes, 0);
-}
+INSTANTIATE_TEST_SUITE_P(, WatchesScenario, testing::ValuesIn(watches_rows), name_of);
 
-TEST_F(WatchesTest, WatchNotSet_DoesNotCount) {
-  ensemble.remove("/n");
-  for (const Fate fate : {Fate::answer, Fate::refuse, Fate::lose_request}) {  // the node is not there
-    take_interest(one);
-    next(Kind::get, fate);
-    ask(one);
-    one.interest.reset();
-    engine.run();
-    EXPECT_EQ(watches.bytes(), 0U);
-  }
-  take_interest(one);
-  one.interest.reset();
-  EXPECT_EQ(watches.bytes(), 0U) << "nor does one that was not asked for";
-}
-
-TEST_F(WatchesTest, WatchOfAMissingNode_FiresAtItsCreation) {
-  ensemble.remove("/n");
-  one.interest = watches.watch(Watches::Kind::presence, "/n", [this] { ++one.changes; });
-  requests.exists("/n", *one.interest, [](const Outcome&, const Stat&) {});
-  engine.run();
-  EXPECT_EQ(one.changes, 0);
-  EXPECT_GT(watches.bytes(), 0U);
-  (void)ensemble.put("/n");
-  engine.run();
-  EXPECT_EQ(one.changes, 1);
-  EXPECT_EQ(watches.bytes(), 0U);
-}
-
-// Another's get found the node before it went.
-TEST_F(WatchesTest, NodeFoundMissing_NotifiesAllItsWatches) {
-  take_interest(one);
-  look(other);
-  ensemble.loses_events = true;
-  ensemble.remove("/n");
-  ask(one);
-  engine.run();
-  EXPECT_EQ(one.changes + other.changes, 2);
-}
-
-TEST_F(WatchesTest, SessionOver_IsAChangeForEachWatch) {
-  look(one);
-  ensemble.expire();
-  engine.run();
-  EXPECT_EQ(one.changes, 1);
-  auto others = std::make_unique<Watches>(engine, session, 0);
-  const auto outlives = others->watch(Watches::Kind::data, "/n", [] { ADD_FAILURE(); });
-  others.reset();
-}
-
-// Hazard 20.
-TEST_F(WatchesTest, Watches_AreLimitedToWhatCanBeSetAgain) {
-  std::vector<Looker> lookers(10);
-  for (std::size_t i = 0; i < lookers.size(); ++i) {
-    take_interest(lookers[i], "/" + std::string(50, 'x') + std::to_string(i));
-  }
-  EXPECT_LE(watches.bytes(), room);
-  EXPECT_NE(lookers.front().interest, nullptr);
-  EXPECT_EQ(lookers.back().interest, nullptr);
-  take_interest(one, "/" + std::string(50, 'x') + "0");
-  EXPECT_NE(one.interest, nullptr) << "costs nothing more";
-}
+using WatchesTest = BackendTest;
 
 TEST_F(WatchesTest, WaitersAndHoldersWithoutAWatch_Poll) {
+  Options options = some_options();
   options.chroot = "/" + std::string(Watches::default_max_bytes / 3, 'x');  // room for two
-  backend = std::make_unique<SessionLocks>(host, options, 10s, ensemble.handles(), ServerAsker());
+  backend = std::make_unique<ZookeeperBackend>(host, options, 10s, ensemble.handles(), ServerAsker());
   std::vector<std::unique_ptr<Attempt>> waiters;
   std::vector<std::string> holders;
   for (int i = 0; i < 5; ++i) {
     const std::string name = "l" + std::to_string(i);
-    holders.push_back(put_member("/dlock/" + name));
+    holders.push_back(put_node("/dlock/" + name, "-lock-"));
     waiters.push_back(contend(*backend, {.name = name}));
   }
   EXPECT_LE(ensemble.watches(), 2U);

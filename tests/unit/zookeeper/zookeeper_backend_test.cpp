@@ -18,9 +18,9 @@ namespace dlock::zookeeper {
 namespace {
 
 // Acquires of a client: each of a lock of its own, or several of a LOCK that is named.
-class ClientScript final : public BackendTest, public Script {
+class ClientScript final : public BackendScript {
  public:
-  explicit ClientScript(std::string query) : Script(engine, ensemble, &host), query_(std::move(query)) {
+  explicit ClientScript(std::string query) : BackendScript(std::move(query)) {
     add_words();
     add_expectations();
   }
@@ -29,16 +29,14 @@ class ClientScript final : public BackendTest, public Script {
   using Attempts = std::vector<std::unique_ptr<Attempt>>;
   static constexpr int full = static_cast<int>(ZookeeperBackend::busy_from);
 
-  void TestBody() override {}
   void add_words() {
-    words_["at"] = [this](Words& words) { group_ = make<ZookeeperBackend>(query_, Script::next(words)); };  // HOSTS
     words_["connect"] = [this](Words&) {  // the first session
-      EXPECT_EQ(release(*group_, *contend(*group_, {.name = "first"}))->status, ReleaseStatus::released);
+      EXPECT_EQ(release(*backend, *contend(*backend, {.name = "first"}))->status, ReleaseStatus::released);
     };
     words_["start"] = [this](Words& words) { start_all(count(words), {}); };  // COUNT, or `full`
     words_["add"] = [this](Words& words) {                                    // COUNT [LOCK]: one after the other
       const int all = count(words);
-      const std::string lock = Script::next(words);
+      const std::string lock = next(words);
       for (int i = 0; i < all; ++i) start_all(1, lock), engine.run();
     };
     words_["hold"] = [this](Words&) { execute("on create* hold"); };  // carried out, but not answered
@@ -59,44 +57,43 @@ class ClientScript final : public BackendTest, public Script {
       for (const auto& attempt : attempts_[{}]) EXPECT_TRUE(attempt->grant);
     };
     words_["leave_granted"] = [this](Words& words) {  // LOCK: its last acquire is over, as the core does
-      const auto& attempt = attempts_.at(Script::next(words)).back();
+      const auto& attempt = attempts_.at(next(words)).back();
       EXPECT_TRUE(attempt->grant);
       attempt->contention.reset();
     };
     words_["end"] = [this](Words& words) {  // [LOCK [COUNT]]: releases them, the oldest first
-      Attempts& all = attempts_[Script::next(words)];
+      Attempts& all = attempts_[next(words)];
       int left = std::numeric_limits<int>::max();
       words >> left;
       for (; left > 0 && !all.empty(); --left) {
         ASSERT_TRUE(all.front()->grant);
-        EXPECT_EQ(release(*group_, *all.front())->status, ReleaseStatus::released);
+        EXPECT_EQ(release(*backend, *all.front())->status, ReleaseStatus::released);
         all.erase(all.begin());
       }
     };
     words_["let_go"] = [this](Words&) {  // releases them, and waits for none
       for (const auto& attempt : std::exchange(attempts_[{}], {})) {
-        group_->release(*attempt->grant, [this](const ReleaseOutcome&) { ++released_; });
+        backend->release(*attempt->grant, [this](const ReleaseOutcome&) { ++released_; });
       }
       engine.run();
     };
     words_["cut"] = [this](Words& words) {  // first|last: the connection of that acquire
       const Attempts& all = attempts_[{}];
-      ensemble.disconnect(session_of(Script::next(words) == "first" ? *all.front() : *all.back()));
+      ensemble.disconnect(session_of(next(words) == "first" ? *all.front() : *all.back()));
     };
-    words_["close"] = [this](Words&) { group_->close([this] { is_closed_ = true; }); };
   }
 
   void add_expectations() {
     words_["sessions"] = [this](Words& words) {  // COUNT [LOCK]: they are in so many
       const int expected = count(words);
       std::set<std::int64_t> all;
-      for (const auto& attempt : attempts_[Script::next(words)]) all.merge(sessions_at(attempt->request.name));
+      for (const auto& attempt : attempts_[next(words)]) all.merge(sessions_at(attempt->request.name));
       EXPECT_EQ(all.size(), static_cast<std::size_t>(expected));
     };
     words_["newest"] = [this](Words& words) {  // [LOCK]: the last one is in the session that was opened last
-      EXPECT_EQ(session_of(*attempts_[Script::next(words)].back()), ensemble.last_session());
+      EXPECT_EQ(session_of(*attempts_[next(words)].back()), ensemble.last_session());
     };
-    words_["waits"] = [this](Words& words) { EXPECT_FALSE(attempts_.at(Script::next(words)).back()->grant); };
+    words_["waits"] = [this](Words& words) { EXPECT_FALSE(attempts_.at(next(words)).back()->grant); };
     words_["released"] = [this](Words& words) { EXPECT_EQ(released_, count(words)); };
     // The session of the last acquire ends, and with it the locks that are in it.
     words_["last_session_loses_its_own"] = [this](Words&) {
@@ -112,13 +109,13 @@ class ClientScript final : public BackendTest, public Script {
       EXPECT_EQ(lost, expected);
       for (const auto& attempt : attempts_[{}]) {
         const bool is_lost = expected.contains(attempt->request.owner.to_string());
-        EXPECT_EQ(release(*group_, *attempt)->status, is_lost ? ReleaseStatus::not_owner : ReleaseStatus::released);
+        EXPECT_EQ(release(*backend, *attempt)->status, is_lost ? ReleaseStatus::not_owner : ReleaseStatus::released);
       }
     };
   }
 
   static int count(Words& words) {
-    const std::string word = Script::next(words);
+    const std::string word = next(words);
     return word == "full" ? full : std::stoi(word);
   }
   void start_all(int count, const std::string& lock) {
@@ -126,7 +123,7 @@ class ClientScript final : public BackendTest, public Script {
       const std::string name = lock.empty() ? "n" + std::to_string(++last_) : lock;
       const bool ephemeral = query_.starts_with("strategy=ephemeral");
       if (!ensemble.exists("/dlock/" + name) && !ephemeral) (void)ensemble.put("/dlock/" + name);
-      attempts_[lock].push_back(start(*group_, {.name = name}));
+      attempts_[lock].push_back(start(*backend, {.name = name}));
     }
   }
   [[nodiscard]] std::set<std::int64_t> sessions_at(const std::string& name) const {
@@ -141,8 +138,6 @@ class ClientScript final : public BackendTest, public Script {
     return *sessions_at(attempt.request.name).begin();
   }
 
-  const std::string query_;
-  std::unique_ptr<ZookeeperBackend> group_ = make<ZookeeperBackend>(query_);
   std::map<std::string, Attempts> attempts_;  // by LOCK
   int last_ = 0;
   int released_ = 0;
@@ -193,7 +188,8 @@ constexpr Scenario client_rows[] = {
      "connect; dial silence; load; load; dialled 2; answer; 10s; closed 1; load; dialled 2; answer; dial accept; 30s; "
      "load; add 1; dialled 3; sessions 2"},
     // It is given up after the connect timeout, by when all hosts have had their turn.
-    {"FurtherSession_LeavesASilentHostForTheNextOne", "", "at ,g; connect; silent {h|g}; load; 6s; add 1; sessions 2"},
+    {"FurtherSession_LeavesASilentHostForTheNextOne", "",
+     "fresh ,g; connect; silent {h|g}; load; 6s; add 1; sessions 2"},
     // The one that is not ready is closed.
     {"SessionNotNeeded_DoesNotCompeteForAConnectionWithAHolder", "",
      "connect; dial silence; load; answer; dialled 2; closed 0; cut first; run; closed 1; load; dialled 2; dial "
@@ -218,6 +214,55 @@ INSTANTIATE_TEST_SUITE_P(, ClientScenario, testing::ValuesIn(client_rows), name_
 
 using ZookeeperBackendTest = BackendTest;
 
+TEST_F(ZookeeperBackendTest, LeaseLongerThanTheSession_IsRefused) {
+  backend = make("session_timeout=4s");
+  EXPECT_EQ(backend->capabilities().max_lease, 10s);
+  EXPECT_TRUE(contend(*backend, {.name = "default", .lease = 10s})->grant);
+  EXPECT_TRUE(contend(*backend, {.name = "short", .lease = 1s})->grant);
+  ASSERT_TRUE(failed(*contend(*backend, {.name = "long", .lease = 5s}), errc::invalid_argument, "session_timeout"));
+}
+
+TEST_F(ZookeeperBackendTest, RestingSession_HasNoConnectionThatCouldBreak) {
+  const auto session = make<SessionLocks>();
+  (void)release(*session, *contend(*session));
+  auto observing = session->watch(LockKind::election, "lock", [] {});
+  EXPECT_FALSE(session->unused());
+  observing.reset();
+  EXPECT_TRUE(session->unused());
+  session->rest();
+  host.connections.clear();
+  ensemble.dialling = Dialling::silence;
+  const auto waiting = contend(*session);
+  engine.advance(6s);
+  EXPECT_FALSE(waiting->unreachable_reports.empty());
+  EXPECT_TRUE(host.connections.empty());
+}
+
+TEST_F(ZookeeperBackendTest, Clients_AreSpreadOverTheHosts) {
+  for (int i = 0; i < 16; ++i) (void)contend(*make({}, ",g"));
+  EXPECT_EQ(std::set(ensemble.dialled_first.begin(), ensemble.dialled_first.end()).size(), 2U);
+}
+
+// A request more for each waiter would be a load that grows with its square: of permits and of a wave of readers, too.
+TEST_F(ZookeeperBackendTest, HandOver_CostsTheSameHoweverManyWait) {
+  const std::pair<Wish, Wish> queues[] = {{{}, {}},
+                                          {{.kind = LockKind::semaphore, .permits = 3}, {}},
+                                          {{.kind = LockKind::read_write}, {.mode = Mode::shared}}};
+  for (const auto& [first, others] : queues) {
+    const auto cost = [&](int waiters) {
+      std::vector<std::unique_ptr<Attempt>> attempts;
+      attempts.push_back(contend(*backend, first));
+      Wish wish = first;
+      wish.mode = others.mode;
+      for (int i = 1; i < waiters; ++i) attempts.push_back(contend(*backend, wish));
+      const std::size_t before = ensemble.requests.size();
+      for (const auto& attempt : attempts) EXPECT_TRUE(attempt->grant && release(*backend, *attempt));
+      return (ensemble.requests.size() - before) / static_cast<std::size_t>(waiters);
+    };
+    EXPECT_LE(cost(60), cost(10) + 1);
+  }
+}
+
 TEST_F(ZookeeperBackendTest, Destructor_InTheMiddleOfAnything_EndsAll) {
   constexpr int full = static_cast<int>(ZookeeperBackend::busy_from);
   std::unique_ptr<ZookeeperBackend> group;
@@ -231,7 +276,9 @@ TEST_F(ZookeeperBackendTest, Destructor_InTheMiddleOfAnything_EndsAll) {
       ensemble.remove("/dlock");
       group = make<ZookeeperBackend>(query);
       (void)release(*group, *contend(*group, {.name = "first"}));
-      always(Kind::create, Fate::hold_answer);
+      ensemble.fate = [](const FakeRequest& request) {
+        return request.kind == Kind::create ? Fate::hold_answer : Fate::answer;
+      };
       for (int i = 0; i < 4 * full; ++i) {
         if (i == 2 * full) engine.advance(ZookeeperBackend::busy_for);
         if (i == 3 * full) ensemble.fate = nullptr;
