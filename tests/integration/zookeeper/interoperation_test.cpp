@@ -1,5 +1,5 @@
 // Locks of other programs on the nodes of ours: Curator's, kazoo's and those of ZooKeeper's recipe, by these programs
-// themselves. Nodes of programs that are not there: node_names_test.cpp.
+// themselves. Nodes of programs that are not there: tests/unit/zookeeper/queue_walk_test.cpp.
 #include <chrono>
 #include <future>
 #include <iterator>
