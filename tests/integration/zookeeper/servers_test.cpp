@@ -1,5 +1,4 @@
 // Servers with limits and settings of their own; three servers, of which some fail.
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <functional>
@@ -90,25 +89,6 @@ TEST_F(QuotaTest, QuotaUsedUp_WaiterWaitsUntilThereIsRoom) {
   EXPECT_TRUE(lease.release());
   EXPECT_TRUE(waiting.lease().held());
   EXPECT_EQ(observer->count("warning a"), 1U);
-}
-
-// --- Sessions ---
-
-// One for the test's own session, one for the client.
-class FewConnectionsTest : public ZooKeeperTest {
- protected:
-  FewConnectionsTest() : ZooKeeperTest(ZooKeeperConfig{.lines = {"maxClientCnxns=2"}}) {}
-};
-
-TEST_F(FewConnectionsTest, ManyLocks_ShareOneConnection) {
-  const Client client = steady();
-  std::vector<DistributedLock> locks;
-  std::vector<Lease> leases;
-  for (int i = 0; i < 50; ++i) {
-    locks.push_back(client.make_lock("shared/" + std::to_string(i)));
-    leases.push_back(take(locks.back()));
-  }
-  EXPECT_TRUE(std::all_of(leases.begin(), leases.end(), [](const Lease& each) { return each.held(); }));
 }
 
 // --- Nodes that the server removes -----------------------------------------------------------------------------------

@@ -1,5 +1,4 @@
-// The nodes of a queue; sessions that are lost; hosts that do not answer; identities, chroots, and what dlock doctor
-// says of a server.
+// The nodes of a queue; hosts that do not answer; identities, chroots, and what dlock doctor says of a server.
 #include <string>
 #include <vector>
 
@@ -34,39 +33,6 @@ TEST_F(QueueTest, NumbersUsedUp_AreRefusedWithARemedy) {
   }
 }
 
-// Shows: first-come
-TEST_F(QueueTest, NodesBeforeDeleted_WaiterKeepsItsTurn) {
-  Contender own(steady({.response_timeout = 3s}), "line");
-  std::vector<std::string> before;
-  for (int i = 0; i < 5; ++i) before.push_back(add_foreign("line", foreign_guid));
-  Pending waiting(own.lock, {});
-  await_residue("line", 6);
-  for (const std::size_t i : {2U, 4U, 3U, 0U}) {
-    EXPECT_TRUE(zk.remove(before[i]));
-    EXPECT_FALSE(own.lock.try_acquire().has_value());
-    EXPECT_FALSE(waiting.done());
-  }
-  EXPECT_TRUE(zk.remove(before[1]));
-  EXPECT_TRUE(waiting.lease().held());
-}
-
-// Shows: loss-signal, hole broken-by-hand
-TEST_F(QueueTest, AllNodesDeleted_HolderLosesAndWaiterIsGranted) {
-  const Client client = steady();
-  DistributedLock lock = client.make_lock("razed");
-  DistributedLock others = client.make_lock("razed");
-  const Lease lease = take(lock);
-  const LossEvent loss(lease);
-  Pending waiting(others, {});
-  await_residue("razed", 2);
-  zk.remove_all("/dlock");
-  loss.event().wait("the loss is not signalled");
-  const Lease next = waiting.lease();
-  EXPECT_GT(next.token(), lease.token());
-  // remove_all() deletes what clients add meanwhile, too.
-  EXPECT_TRUE(next.held() || take(others).held());
-}
-
 // The client library sends all its watches in one packet when it reconnects, and a server refuses more than a megabyte.
 // Hazard: over 1 MiB of watched paths never reconnects: 640 KiB are watched, the rest is polled
 TEST_F(QueueTest, MegabyteOfWatches_SurvivesAReconnection) {
@@ -98,29 +64,7 @@ TEST_F(QueueTest, MegabyteOfWatches_SurvivesAReconnection) {
   for (Pending& each : waiting) EXPECT_TRUE(each.lease().held());
 }
 
-// --- Sessions and hosts ---
-
-class PartitionTest : public ZooKeeperTest, public ::testing::WithParamInterface<std::string> {};
-
-// Shows: renewal, first-come
-TEST_P(PartitionTest, SessionLost_WaiterGetsTheLockInTheNext) {
-  const std::string strategy = "strategy=" + GetParam() + "&";
-  Contender ours(disturbed({}, strategy + short_session), "partition");
-  Contender other_client(steady({}, strategy + long_session), "partition");
-  std::optional<Lease> lease = take(other_client.lock);
-  Pending waiting(ours.lock, {});
-  if (GetParam() != "ephemeral") await_residue("partition", 2);
-  cut();
-  await_residue("partition", 1);
-  heal();
-  lease.reset();
-  Lease granted = waiting.lease();
-  EXPECT_TRUE(granted.held());
-  EXPECT_TRUE(granted.release());
-  await_no_residue("partition");
-}
-
-INSTANTIATE_TEST_SUITE_P(, PartitionTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
+// --- Hosts ---
 
 // Far less than the two thirds of the session timeout for which the client library stays with a silent host.
 constexpr auto patient = 30s;
