@@ -1,21 +1,13 @@
 // Acquire, release and questions in one process: what is in the directory and its files, before and after.
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <filesystem>
 #include <limits>
-#include <memory>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "backends/file/file_name.hpp"
 #include "backends/file/lock_record.hpp"
@@ -35,14 +27,8 @@ using testing::Not;
 
 class FileBackendTest : public testing::Test {
  protected:
-  [[nodiscard]] Client open() const { return connect(scratch_.url()); }
   [[nodiscard]] std::string path_of(const std::string& name) const {
     return scratch_.locks() + "/" + encode_file_name(name);
-  }
-  // The token of an acquire by a new client.
-  [[nodiscard]] std::uint64_t token() const {
-    const Client client = open();
-    return client.make_lock("a").acquire().token().value();
   }
   ScratchDirectory scratch_;
   Member member_{scratch_.locks(), LockKind::lock, 1};
@@ -56,13 +42,6 @@ TEST_F(FileBackendTest, TwoPathsToOneDirectory_AreTheSameLocks) {
   EXPECT_FALSE(other.enter());
 }
 
-// Shows: growing-tokens, hole file-replaced
-TEST_F(FileBackendTest, FileRemoved_TokensGrow) {
-  const auto first = token();
-  fs::remove(path_of("a"));
-  EXPECT_GT(token(), first);
-}
-
 // Shows: growing-tokens
 TEST_F(FileBackendTest, FileLeftEmptyOrZeroed_IsUsed) {
   for (const std::size_t size : {std::size_t{0}, record_block, max_record}) {
@@ -72,9 +51,12 @@ TEST_F(FileBackendTest, FileLeftEmptyOrZeroed_IsUsed) {
 }
 
 TEST_F(FileBackendTest, RecordWithoutName_IsCompleted) {
-  const auto first = token();
+  ASSERT_TRUE(member_.enter());
+  const FencingToken first = member_.grants[0].token;
+  ASSERT_TRUE(member_.leave());
   ASSERT_EQ(::truncate(path_of("a").c_str(), record_block), 0);
-  EXPECT_GT(token(), first);
+  ASSERT_TRUE(member_.enter());
+  EXPECT_GT(member_.grants[0].token, first);
   EXPECT_THAT(read_file(path_of("a")), HasSubstr("\nname a\n"));
 }
 
@@ -114,22 +96,26 @@ TEST_F(FileBackendTest, HugeFile_IsReadNoFurtherThanARecord) {
   write_file(path_of("a"), "x");
   fs::resize_file(path_of("a"), huge);
   EXPECT_EQ(member_.ask(member_.request()).failure.code, errc::protocol);
-  EXPECT_EQ(failure_of([&] { (void)open().inspect("a"); }).code, errc::protocol);
+  EXPECT_EQ(failure_of([&] { (void)connect(scratch_.url()).inspect("a"); }).code, errc::protocol);
   EXPECT_EQ(fs::file_size(path_of("a")), huge);
 }
 
 // Shows: no-residue
-TEST_F(FileBackendTest, Release_ClosesTheDescriptor) {
-  const auto client = open();
-  (void)client.make_lock("a").acquire().release();
-  const std::size_t before = open_descriptors();
-  for (int i = 0; i < 100; ++i) (void)client.make_lock("a").acquire().release();
-  for (int i = 0; i < 100; ++i) (void)client.make_lock("b").try_acquire();
-  EXPECT_EQ(open_descriptors(), before);
+TEST_F(FileBackendTest, Release_ClosesTheDescriptors) {
+  for (const LockKind kind : all_kinds) {
+    Member member(scratch_.locks(), kind, 2);
+    member.permits = 2;
+    const Mode mode = kind == LockKind::read_write ? Mode::shared : Mode::exclusive;
+    const bool several = kind == LockKind::read_write || kind == LockKind::semaphore;
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_TRUE(member.enter(mode) && (!several || (member.enter(mode) && member.leave())) && member.leave());
+    }
+    EXPECT_EQ(open_descriptors(".lock"), 0U) << to_string(kind);
+  }
 }
 
 TEST_F(FileBackendTest, RepeatedAcquire_IsGrantedTheSameToItsOwnerOnly) {
-  for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election}) {
+  for (const LockKind kind : all_kinds) {
     Member member(scratch_.locks(), kind, 2);
     member.permits = 2;
     const LockRequest asked = member.request(kind == LockKind::read_write ? Mode::shared : Mode::exclusive);

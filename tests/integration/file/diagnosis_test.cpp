@@ -1,15 +1,9 @@
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-
-#include <cstdint>
-#include <filesystem>
-#include <string>
-#include <utility>
 
 #include "tests/unit/file/member.hpp"
 #include "tests/unit/file/support.hpp"

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <grp.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -12,15 +11,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
-#include <cstdint>
 #include <cstring>
-#include <filesystem>
-#include <memory>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "backends/file/lock_file.hpp"
 #include "backends/file/lock_record.hpp"
@@ -145,7 +137,7 @@ TEST_F(FileSystemTroubleTest, DiskFull_WaitersDoNotWakeEachOther) {
 
 // Shows: nothing-guessed
 TEST_F(FileSystemTroubleTest, PartialWrite_IsUndone) {
-  for (const LockKind kind : {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election}) {
+  for (const LockKind kind : all_kinds) {
     const Mode mode = kind == LockKind::read_write ? Mode::shared : Mode::exclusive;
     const std::string directory = locks() + subdirectory(kind);
     EXPECT_WELL(in_child([&] {

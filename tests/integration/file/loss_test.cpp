@@ -1,17 +1,11 @@
 // A lease is lost when other processes would no longer find its file.
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #include <array>
-#include <chrono>
 #include <cstdlib>
-#include <filesystem>
-#include <functional>
-#include <string>
-#include <utility>
 
 #include "tests/unit/file/member.hpp"
 #include "tests/unit/file/support.hpp"
@@ -41,7 +35,7 @@ class FileLossTest : public testing::Test {
   Member waiting_{locks(), LockKind::lock, 2};
 };
 
-// Shows: loss-signal, hole file-replaced
+// Shows: loss-signal, growing-tokens, hole file-replaced
 TEST_F(FileLossTest, FileGone_LossAtOnceAndTheNextAcquireFollowsThePath) {
   const std::string aside = scratch_.path() + "/aside";
   const std::pair<std::function<void()>, const char*> misfortunes[] = {

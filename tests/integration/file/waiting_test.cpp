@@ -2,7 +2,6 @@
 // system calls. No timer fires unless the test says so, so a wake-up that comes has come through an event.
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -10,12 +9,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <deque>
-#include <filesystem>
-#include <functional>
-#include <string>
-#include <utility>
 
 #include "backends/file/lock_file.hpp"
 #include "backends/file/lock_record.hpp"
@@ -263,12 +257,6 @@ TEST_F(FileSemaphoreTest, WaitedFor_IsNotForgotten) {
   EXPECT_FALSE(fs::exists(file_));
 }
 
-TEST_F(FileSemaphoreTest, Released_ClosesItsDescriptors) {
-  EXPECT_TRUE(one_.enter() && one_.enter());
-  EXPECT_TRUE(one_.leave() && one_.leave());
-  EXPECT_EQ(open_descriptors("/a.lock"), 0U);
-}
-
 class FileElectionTest : public FileKindTest {
  protected:
   FileElectionTest() : FileKindTest(LockKind::election) {}
@@ -301,8 +289,6 @@ TEST_F(FileElectionTest, WithoutInotify_ObserverIsNotifiedPeriodically) {
 }
 
 // --- Several processes: children that are killed, and children that inherit ---
-
-constexpr LockKind all_kinds[] = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
 
 // A forked child. Its constructor returns when the body has called its argument, which stays until the child is killed.
 class Child {
@@ -337,13 +323,6 @@ class Child {
 
 class FileProcessesTest : public testing::Test {
  protected:
-  [[nodiscard]] Child holder(LockKind kind, Mode mode = Mode::exclusive) const {
-    return Child([&](const Child::Stay& stay) {
-      Member member(scratch_.locks(), kind, 2);
-      if (member.enter(mode)) stay();
-    });
-  }
-
   ScratchDirectory scratch_;
 };
 
@@ -352,29 +331,16 @@ TEST_F(FileProcessesTest, HolderKilled_LockIsFreeBeforeAnyPoll) {
   for (const LockKind kind : all_kinds) {
     for (int i = 0; i < 5; ++i) {
       Member waiting(scratch_.locks(), kind, 1);
-      const Child child = holder(kind);
+      const Child child([&](const Child::Stay& stay) {
+        Member member(scratch_.locks(), kind, 2);
+        if (member.enter()) stay();
+      });
       Waiting waiter(waiting);
       EXPECT_FALSE(waiter.in());
       child.kill();
       EXPECT_TRUE(waiting.advance_until(200ms, [&] { return waiter.in(); })) << to_string(kind);
     }
   }
-}
-
-// Shows: crash-safety
-TEST_F(FileProcessesTest, WaitingWriterKilled_ReadersEnter) {
-  Member reading(scratch_.locks(), LockKind::read_write, 1);
-  EXPECT_TRUE(reading.read());
-  const Child writer([&](const Child::Stay& stay) {
-    Member member(scratch_.locks(), LockKind::read_write, 2);
-    const Waiting waiting(member);
-    stay();
-  });
-  EXPECT_FALSE(reading.read());
-  Waiting reader(reading, Mode::shared);
-  EXPECT_FALSE(reader.in());
-  writer.kill();
-  EXPECT_TRUE(reading.advance_until(200ms, [&] { return reader.in(); }));
 }
 
 // Shows: crash-safety

@@ -1,7 +1,5 @@
 // The file backend over real files: several members in one process, whose locks exclude each other as those of
 // processes do. The kernel answers every call, so nothing is lost; members stop, die and quit.
-#include <memory>
-#include <string>
 
 #include <dlock/spi/url.hpp>
 

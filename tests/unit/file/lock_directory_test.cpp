@@ -1,15 +1,12 @@
 #include "backends/file/lock_directory.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <limits.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <ios>
-#include <string>
 #include <utility>
 
 #include "backends/file/file_name.hpp"

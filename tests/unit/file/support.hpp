@@ -15,6 +15,8 @@ namespace dlock::file::test {
 
 using dlock::rig::hang_guard;
 
+inline constexpr LockKind all_kinds[] = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
+
 class ScratchDirectory : public dlock::rig::ScratchDirectory {
  public:
   // A directory for locks inside it, which does not exist yet.
