@@ -1,12 +1,6 @@
 // The etcd backend over a cluster in memory.
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <map>
-#include <memory>
-#include <set>
-#include <string>
-#include <utility>
 
 #include "backends/etcd/etcd_backend.hpp"
 #include "backends/etcd/locks/keys.hpp"

@@ -1,10 +1,7 @@
 // Calls over connections that break, members that refuse, and logins that are forgotten.
 #include "backends/etcd/connection/client.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <string_view>
 
 #include "client_fixture.hpp"
 

@@ -15,7 +15,6 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -56,16 +55,13 @@ class GrpcServer {
 
   explicit GrpcServer(const Settings& settings = {}) {
     nghttp2_session_callbacks* callbacks = nullptr;
-    nghttp2_option* option = nullptr;
-    if (nghttp2_session_callbacks_new(&callbacks) != 0 || nghttp2_option_new(&option) != 0) throw std::bad_alloc();
+    must(nghttp2_session_callbacks_new(&callbacks));
     nghttp2_session_callbacks_set_on_header_callback(callbacks, &on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, &on_data);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, &on_frame);
-    nghttp2_option_set_max_send_header_block_length(option, std::size_t{1} << 20);
     nghttp2_session* session = nullptr;
-    const int made = nghttp2_session_server_new2(&session, callbacks, this, option);
+    const int made = nghttp2_session_server_new(&session, callbacks, this);
     nghttp2_session_callbacks_del(callbacks);
-    nghttp2_option_del(option);
     session_.reset(session);
     must(made);
     must(nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, settings.data(), settings.size()));
@@ -97,11 +93,7 @@ class GrpcServer {
     calls_.at(id).out += bytes;
     (void)nghttp2_session_resume_data(session_.get(), id);  // if it waited
   }
-  void finish(Id id, const std::string& status = "0", const std::string& message = "") {
-    Headers trailers = {{"grpc-status", status}};
-    if (!message.empty()) trailers.emplace_back("grpc-message", message);
-    finish_with(id, std::move(trailers));
-  }
+  void finish(Id id, const std::string& status = "0") { finish_with(id, {{"grpc-status", status}}); }
   // Without trailers: END_STREAM with the last of the data.
   void finish_with(Id id, Headers trailers) {
     Call& call = calls_.at(id);
@@ -124,8 +116,8 @@ class GrpcServer {
   void reset(Id id, std::uint32_t code) {
     must(nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, id, code));
   }
-  void go_away(Id last, std::uint32_t code = NGHTTP2_NO_ERROR) {
-    must(nghttp2_submit_goaway(session_.get(), NGHTTP2_FLAG_NONE, last, code, nullptr, 0));
+  void go_away(Id last) {
+    must(nghttp2_submit_goaway(session_.get(), NGHTTP2_FLAG_NONE, last, NGHTTP2_NO_ERROR, nullptr, 0));
   }
 
   [[nodiscard]] std::string output() {

@@ -1,9 +1,5 @@
 #include "backends/etcd/wire/grpc.hpp"
 
-#include <gtest/gtest.h>
-
-#include <string_view>
-
 #include "grpc_server.hpp"
 
 namespace dlock::etcd {
@@ -172,18 +168,6 @@ TEST_F(GrpcTest, CallEnds_WithTheStatusThatItsFramesMean) {
   EXPECT_EQ(grpc_.under_way(), 0U);
 }
 
-TEST_F(GrpcTest, PageThatGoesOn_EndsTheCall) {
-  for (const GrpcServer::Headers& headers :
-       {GrpcServer::Headers{{":status", "403"}, {"content-type", "application/grpc"}},
-        GrpcServer::Headers{{":status", "200"}, {"content-type", "text/html"}}}) {
-    const Grpc::CallId id = make_call("request", false);
-    server_.respond(id, headers);
-    server_.send_bytes(id, "<html>");
-    EXPECT_EQ(heard_of(id), Said{"=2"});
-    EXPECT_TRUE(server_.call(id).was_reset);
-  }
-}
-
 TEST_F(GrpcTest, InterimAnswerAndTrailers_DoNotChangeTheAnswer) {
   const Grpc::CallId id = make_call();
   // :status 100 in HPACK, not indexed, by the name of the static table's entry 8.
@@ -218,16 +202,30 @@ TEST_F(GrpcTest, ServerGoesAway_ReportsTheCallsThatItTook) {
   EXPECT_EQ(grpc_.under_way(), 0U);
 }
 
-TEST_F(GrpcTest, StreamEndedByTheServer_EndsOnce) {
-  const Grpc::CallId id = make_call("one", false);
-  server_.respond(id);
-  server_.finish(id, "14", "etcdserver: no leader");
-  EXPECT_EQ(heard_of(id), Said{"=14"});
-  EXPECT_TRUE(server_.call(id).was_reset) << "or it would stay open for ever";
-  grpc_.send(id, "two", false);
-  ASSERT_TRUE(exchange());
-  EXPECT_EQ(server_.call(id).messages, Said{"one"});
-  EXPECT_EQ(said_of(id), Said{"=14"}) << "its end is told once";
+// A page of a proxy ends a call before the page ends.
+TEST_F(GrpcTest, AnsweredBeforeTheLastMessage_IsResetAndEndsOnce) {
+  struct Row {
+    const char* what;
+    GrpcServer::Headers headers;
+    std::string bytes;
+    std::optional<std::string> status;
+    std::string said;
+  };
+  for (const Row& row : {Row{"trailers", GrpcServer::usual(), "", "14", "=14"},
+                         {"403", {{":status", "403"}, {"content-type", "application/grpc"}}, "<html>", {}, "=2"},
+                         {"text/html", {{":status", "200"}, {"content-type", "text/html"}}, "<html>", {}, "=2"}}) {
+    SCOPED_TRACE(row.what);
+    const Grpc::CallId id = make_call("one", false);
+    server_.respond(id, row.headers);
+    server_.send_bytes(id, row.bytes);
+    if (row.status) server_.finish(id, *row.status);
+    EXPECT_EQ(heard_of(id), Said{row.said});
+    EXPECT_TRUE(server_.call(id).was_reset) << "or it would stay open for ever";
+    grpc_.send(id, "two", false);
+    ASSERT_TRUE(exchange());
+    EXPECT_EQ(server_.call(id).messages, Said{"one"});
+    EXPECT_EQ(said_of(id), Said{row.said}) << "its end is told once";
+  }
 }
 
 TEST_F(GrpcTest, RequestRefusedBeforeItIsRead_EndsTheCall) {

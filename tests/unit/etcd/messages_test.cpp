@@ -3,14 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <functional>
 #include <limits>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "backends/etcd/connection/failures.hpp"
 #include "backends/etcd/wire/protobuf.hpp"

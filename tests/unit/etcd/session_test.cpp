@@ -1,11 +1,6 @@
 // The session of a client: what keeps it, what does not count, how it begins, and what follows its end.
 #include "backends/etcd/connection/session.hpp"
 
-#include <gtest/gtest.h>
-
-#include <string_view>
-#include <utility>
-
 #include "backend_fixture.hpp"
 #include "backends/etcd/locks/keys.hpp"
 

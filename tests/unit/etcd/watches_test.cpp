@@ -2,11 +2,6 @@
 // when.
 #include "backends/etcd/connection/watches.hpp"
 
-#include <gtest/gtest.h>
-
-#include <string_view>
-#include <utility>
-
 #include "backends/etcd/locks/batches.hpp"
 #include "client_fixture.hpp"
 
