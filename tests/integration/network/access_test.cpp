@@ -7,7 +7,7 @@ namespace {
 
 class TlsTest : public Room {
  protected:
-  explicit TlsTest(const std::string& names = ThrowawayCertificate::usual_names) : Room(names) {}
+  TlsTest() : Room(ThrowawayCertificate::usual_names) {}
 
   // What a try and a wait say, which both end in time, and at once where the certificate is to blame.
   static std::string refusal(const std::string& url, bool at_once = true) {
@@ -45,13 +45,9 @@ TEST_P(TlsTest, OtherAuthority_IsRefused) {
   }
 }
 
-class OtherHostTlsTest : public TlsTest {
- protected:
-  OtherHostTlsTest() : TlsTest("DNS:elsewhere.example,IP:127.0.0.2") {}
-};
-
-TEST_P(OtherHostTlsTest, CertificateOfAnotherHost_IsRefused) {
-  (void)refusal(service.tls_url(service.port(), service.authority()));
+TEST_P(TlsTest, CertificateOfAnotherHost_IsRefused) {
+  const auto elsewhere = service_kind().start("DNS:elsewhere.example,IP:127.0.0.2");
+  (void)refusal(elsewhere->tls_url(elsewhere->port(), elsewhere->authority()));
 }
 
 TEST_P(TlsTest, PlainClientOfAnEncryptedPort_EndsInTime) {
@@ -82,17 +78,6 @@ TEST_P(TlsTest, CutHandshake_EndsInTime) {
   expect_free_and_clean("cut");
 }
 
-TEST_P(TlsTest, DroppedConnection_IsOutlastedByAWait) {
-  Contender own(steady(), "encrypted");
-  Contender other(disturbed(), "encrypted");
-  Lease lease = take(own.lock);
-  Pending waiting(other.lock, {});
-  await_waiter("encrypted");
-  proxy.drop();
-  EXPECT_TRUE(lease.release());
-  EXPECT_TRUE(waiting.lease().release());
-}
-
 TEST_P(TlsTest, CertificateRenewedOnDisk_IsUsedByALiveClient) {
   const Client client = steady();
   DistributedLock lock = client.make_lock("renewed");
@@ -108,9 +93,6 @@ TEST_P(TlsTest, CertificateRenewedOnDisk_IsUsedByALiveClient) {
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TlsTest);
 INSTANTIATE_TEST_SUITE_P(, TlsTest, ::testing::ValuesIn(tested_strategies(service_kind().has_tls)),
-                         Room::strategy_name);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OtherHostTlsTest);
-INSTANTIATE_TEST_SUITE_P(, OtherHostTlsTest, ::testing::ValuesIn(tested_strategies(service_kind().has_tls)),
                          Room::strategy_name);
 
 // --- Passwords ---

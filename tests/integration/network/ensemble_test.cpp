@@ -1,8 +1,6 @@
 // Three servers, of which some fail.
 #include <atomic>
-#include <cstdint>
 #include <thread>
-#include <vector>
 
 #include "network/ensemble_room.hpp"
 

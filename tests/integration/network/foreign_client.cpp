@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <stdexcept>
-#include <utility>
-#include <vector>
 
 #include "torture/rig/hang_guard.hpp"
 

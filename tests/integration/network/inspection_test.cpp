@@ -1,7 +1,7 @@
 // Questions of people and tools about locks; names that look like code in every operation.
 #include <deque>
+#include <set>
 
-#include "network/hostile_names.hpp"
 #include "network/room.hpp"
 
 namespace dlock::test {
@@ -35,6 +35,25 @@ TEST_P(InspectionTest, Diagnose_FindsNoErrorAndLeavesNothing) {
     }
     for (const LockInfo& each : client.list()) EXPECT_EQ(each.name, "warm");
   }
+}
+
+// Code, or markup, to some service or to its client's way of sending names; in the order of their bytes, none twice.
+std::vector<std::string> hostile_names() {
+  std::set<std::string> names;
+  // SQL, arrays of SQL, and dlock's own templates of it
+  for (const char* const name :
+       {"\"", "\"\"", "'", "''", "\"; DROP SCHEMA dlock CASCADE; --", "'; DELETE FROM dlock.lease; --", "a\".\"b", "$1",
+        "$2::text", "$$", "/* x */", "-- x", "E'\\''", "U&\"\"", "SELECT", "NULL", "null", "{}", "{a,b}", "{\"a\"}",
+        ",", "a,b", "\\", "\\\\", "\\x41", "\\\"", "{lease}", "{now}", "{{us}}", ":x", "?", "x'y",
+        // patterns, formats, hash tags, paths
+        "%", "%s%n", "_", "*", "[a]", "{a}b", "a/b", "..", "../a", "a:b", "dlock:x", "a.b", " ", "  ", " x ",
+        // case, and Unicode
+        "lock", "LOCK", "Lock", "\u00e9", "e\u0301", "\u01c5", "\u2019", "\uff02", "\ufeff", "\u200b", "\u6f22\u5b57",
+        "\U0001f512"}) {
+    names.insert(name);
+  }
+  for (const char each : {'\'', '"', '\\', '{', '%'}) names.insert(std::string(512, each));
+  return {names.begin(), names.end()};
 }
 
 // Where few locks can be held at a time, so many names at a time.

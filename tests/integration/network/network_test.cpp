@@ -128,31 +128,6 @@ TEST_P(NetworkTest, LateReleaseWithALostAnswer_ReportsNoLoss) {
   await_no_residue("release");
 }
 
-// The server cannot be told, so it keeps the lock as if its holder had died.
-// Shows: crash-safety
-TEST_P(NetworkTest, ClientClosedWhileCutOff_LeavesItsLockForTheLease) {
-  Contender other(steady(), "closed");
-  std::optional<Client> client = disturbed(impatient(service_kind().short_lease));
-  DistributedLock lock = client->make_lock("closed");
-  const Lease lease = take(lock);
-  cut();
-  const auto start = std::chrono::steady_clock::now();
-  client.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
-  EXPECT_FALSE(lease.held());
-  EXPECT_GT(take(other.lock).token(), lease.token());
-}
-
-TEST_P(NetworkTest, PingWhileCutOff_IsUnavailableAndLaterSucceeds) {
-  cut();
-  const Client client = disturbed(impatient());
-  const auto start = std::chrono::steady_clock::now();
-  for (const auto wait : {100ms, 700ms}) expect_failure(errc::unavailable, "", [&] { client.ping(wait); });
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 2 * far_too_long);
-  heal();
-  client.ping(1min);
-}
-
 INSTANTIATE_TEST_SUITE_P(, NetworkTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
 
 // --- A service or a proxy that accepts connections and hangs up at the first request about locks ---

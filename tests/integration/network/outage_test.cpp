@@ -1,0 +1,176 @@
+// A server that stands still: connections stay, nothing is answered, and what was sent is carried out later. One that
+// is killed, or shut down in good order, and comes back with its data.
+#include "network/room.hpp"
+
+namespace dlock::test {
+
+namespace {
+
+class OutageTest : public Room {
+ protected:
+  using End = void (Service::*)();
+  static constexpr std::pair<const char*, End> ends[] = {{"crash", &Service::kill}, {"shutdown", &Service::stop}};
+  // A lease that is renewed soon, and outlasts the start of a server on a busy machine.
+  static constexpr Duration outlasting = 18s;
+
+  // New connections are refused until it serves.
+  void end(End how) {
+    proxy.refuse(true);
+    (service.*how)();
+  }
+  void start() {
+    service.start();
+    heal();
+  }
+};
+
+// Hazard: a lost answer: repeat, or undo
+TEST_P(OutageTest, FrozenBeforeTheFirstConnection_RequestsEndInTime) {
+  Contender own(steady(impatient()), "frozen");
+  service.freeze();
+  const auto start = std::chrono::steady_clock::now();
+  std::error_code error;
+  EXPECT_FALSE(own.lock.try_acquire({}, error).has_value());
+  expect_unanswered(error);
+  expect_failure(errc::unavailable, "", [&] { own.client.ping(700ms); });
+  EXPECT_TRUE(mentions(own.client.diagnose(), Finding::Severity::error, ""));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 2 * far_too_long);
+  service.thaw();
+  own.client.ping(1min);
+}
+
+TEST_P(OutageTest, FrozenAndNoCloseTimeout_ClientsAreDestroyedAtOnce) {
+  ClientOptions options = impatient(service_kind().short_lease);
+  options.close_timeout = 0s;
+  std::optional<Client> client(steady(options));
+  std::vector<Lease> leases;
+  // With the default timeout they would take longer than far_too_long.
+  for (int i = 0; i < 10; ++i) leases.push_back(client->make_lock("frozen" + std::to_string(i)).acquire());
+  service.freeze();
+  const auto start = std::chrono::steady_clock::now();
+  leases.clear();
+  client.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
+  service.thaw();
+  expect_free_and_clean("frozen9");
+}
+
+// The client hears of nothing but silence, and of nothing at all while no server is there.
+// Shows: loss-signal, hole zookeeper-unresponsive-server
+// Hazard: a paused holder: a local timer
+TEST_P(OutageTest, LongerThanTheLease_IsALoss) {
+  struct Outage {
+    const char* name;
+    std::function<void()> begin;
+    std::function<void()> end;
+  };
+  const Outage outages[] = {{"frozen", [this] { service.freeze(); }, [this] { service.thaw(); }},
+                            {"killed", [this] { end(&Service::kill); }, [this] { start(); }}};
+  for (const Outage& outage : outages) {
+    SCOPED_TRACE(outage.name);
+    Contender ours(disturbed({.lease = service_kind().short_lease}), "long");
+    const Lease lease = take(ours.lock);
+    const LossEvent loss(lease);
+    outage.begin();
+    loss.event().wait("the loss is not signalled");
+    EXPECT_FALSE(lease.held());
+    outage.end();
+    Contender other(steady(), "long");
+    EXPECT_GT(take(other.lock).token(), lease.token());
+    EXPECT_TRUE(take(ours.lock).held());
+    EXPECT_FALSE(lease.held());
+  }
+}
+
+// Shows: one-holder
+TEST_P(OutageTest, ShortFreeze_LosesNoLock) {
+  const auto log = std::make_shared<EventLog>();
+  Contender own(steady({.lease = 9s, .observer = log}), "frozen");
+  Contender other(steady(impatient()), "frozen");
+  warm_up(other.client);
+  Lease lease = take(own.lock);
+  service.freeze();
+  std::error_code error;
+  (void)other.lock.acquire({.wait = 1s}, error);  // as long as this takes
+  service.thaw();
+  await_renewal(lease);
+  EXPECT_TRUE(lease.held());
+  EXPECT_EQ(log->losses.count(), 0U);
+  EXPECT_TRUE(lease.release());
+  await_no_residue("frozen");
+}
+
+// Shows: one-holder, hole postgresql-connection-ends
+TEST_P(OutageTest, Restart_IsALossOrKeepsTheLock) {
+  for (const auto& [name, how] : ends) {
+    SCOPED_TRACE(name);
+    const bool renews = steady().capabilities().lease_kind == LeaseKind::per_lock;
+    Contender ours(disturbed({.lease = renews ? outlasting : patient().lease}), "held");
+    Contender other(disturbed(), "held");
+    Lease lease = take(ours.lock);
+    const LossEvent loss(lease);
+    end(how);
+    if (ends_with_connection()) {
+      loss.event().wait("the loss is not signalled");
+      start();
+      EXPECT_FALSE(lease.release());
+      EXPECT_GT(take(ours.lock).token(), lease.token());
+    } else {
+      EXPECT_TRUE(lease.held());
+      start();
+      EXPECT_EQ(steady().inspect("held").token, lease.token());
+      await("the other client does not come back", [&] {
+        std::error_code error;
+        EXPECT_FALSE(other.lock.try_acquire({}, error).has_value());
+        return !error;
+      });
+      if (renews) await_renewal(lease);
+      EXPECT_TRUE(lease.held());
+      EXPECT_FALSE(loss.happened());
+      EXPECT_TRUE(lease.release());
+    }
+    await_no_residue("held");
+  }
+}
+
+TEST_P(OutageTest, Restart_IsFollowedByTheWaitersGrant) {
+  for (const auto& [name, how] : ends) {
+    SCOPED_TRACE(name);
+    Contender holder(disturbed(), "waited-for");
+    Contender other(disturbed(), "waited-for");
+    Lease lease = take(holder.lock);
+    Pending waiting(other.lock, {});
+    await_waiter("waited-for");
+    end(how);
+    start();
+    if (!ends_with_connection()) {
+      EXPECT_FALSE(waiting.done());
+      std::error_code error;
+      (void)lease.release(error);  // may be too early for its connection; the release is repeated then
+    }
+    Lease next = waiting.lease();
+    EXPECT_FALSE(lease.held());
+    EXPECT_GT(next.token(), lease.token());
+    EXPECT_TRUE(next.release());
+    await_no_residue("waited-for");
+  }
+}
+
+TEST_P(OutageTest, ServerThatIsDown_IsOutlastedByAWait) {
+  end(&Service::stop);
+  Contender ours(disturbed(impatient()), "patient");
+  Pending waiting(ours.lock, {});
+  std::error_code error;
+  EXPECT_FALSE(ours.lock.try_acquire({}, error).has_value());
+  EXPECT_EQ(error, errc::unavailable);
+  EXPECT_TRUE(mentions(ours.client.diagnose(), Finding::Severity::error, ""));
+  EXPECT_FALSE(waiting.done());
+  start();
+  EXPECT_TRUE(waiting.lease().held());
+}
+
+INSTANTIATE_TEST_SUITE_P(, OutageTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
+
+}  // namespace
+
+}  // namespace dlock::test
