@@ -1,13 +1,8 @@
 // etcd as a subject of the suite: servers shared by all tests of a process, with proxies for disturbed clients.
-#include <chrono>
-#include <cstdint>
-#include <memory>
-#include <stdexcept>
-#include <string>
-#include <string_view>
+#include <map>
 #include <thread>
-#include <vector>
 
+#include "backends/etcd/locks/keys.hpp"
 #include "server_fixture.hpp"
 #include "tests/support/etcd_server.hpp"
 #include "tests/support/sanitizers.hpp"
@@ -19,29 +14,16 @@ namespace {
 using rig::TcpProxy;
 using std::chrono::seconds;
 
-enum class Setup { single, cluster, login, tls };
+struct Setup {
+  std::string name;
+  test::EtcdConfig config = {};
+  std::size_t members = 1;
+};
 
 // Started when first needed, so that helper processes, which make no fixtures, have no servers.
-test::EtcdCluster& servers_of(Setup setup) {
-  switch (setup) {
-    case Setup::single: {
-      static test::EtcdCluster single({}, 1);
-      return single;
-    }
-    case Setup::cluster: {
-      static test::EtcdCluster cluster;
-      return cluster;
-    }
-    case Setup::login: {
-      static test::EtcdCluster with_users({.user = test::EtcdUser{}, .options = {"--bcrypt-cost=4"}}, 1);
-      return with_users;
-    }
-    case Setup::tls: {
-      static test::EtcdCluster with_tls({.tls = true, .client_certificates = true}, 1);
-      return with_tls;
-    }
-  }
-  throw std::logic_error("no such setup");
+test::EtcdCluster& servers_of(const Setup& setup) {
+  static std::map<std::string, test::EtcdCluster> started;
+  return started.try_emplace(setup.name, setup.config, setup.members).first->second;
 }
 
 std::vector<std::uint16_t> ports_of(const test::EtcdCluster& servers) {
@@ -50,31 +32,16 @@ std::vector<std::uint16_t> ports_of(const test::EtcdCluster& servers) {
   return ports;
 }
 
-// "dlock.rw/" for LockKind::read_write.
-std::string prefix_of(LockKind kind) {
-  switch (kind) {
-    case LockKind::lock:
-      break;
-    case LockKind::read_write:
-      return "dlock.rw/";
-    case LockKind::semaphore:
-      return "dlock.sem/";
-    case LockKind::election:
-      return "dlock.elect/";
-  }
-  return "dlock/";
-}
-
 class EtcdFixture final : public SessionFixture {
  public:
-  explicit EtcdFixture(Setup setup)
+  explicit EtcdFixture(const Setup& setup)
       : SessionFixture(ports_of(servers_of(setup)), test::sanitized ? seconds(4) : seconds(2)),
-        setup_(setup),
+        encrypted_(setup.config.tls),
         servers_(servers_of(setup)) {}
 
   [[nodiscard]] std::string url() const override { return servers_.url(); }
   [[nodiscard]] std::optional<Missing> missing(Feature feature) const override {
-    if (feature == Feature::lose_answer && setup_ == Setup::tls) {
+    if (feature == Feature::lose_answer && encrypted_) {
       return Missing{Missing::Kind::untested, "an acquire cannot be told from the rest of an encrypted stream"};
     }
     return ServerFixture::missing(feature);
@@ -120,13 +87,8 @@ class EtcdFixture final : public SessionFixture {
   [[nodiscard]] std::string url_of(const std::string& addresses, std::chrono::milliseconds session) const override {
     return servers_.server(0).url_of(addresses, "session_ttl=" + std::to_string(session.count()) + "ms");
   }
-  // Keys: <prefix><name>/<lease>.<owner>.
   [[nodiscard]] std::vector<std::string> entries_of(LockKind kind, const std::string& name) const override {
-    std::string prefix = prefix_of(kind);
-    for (const char c : name) {
-      prefix += c == '/' ? std::string("%2F") : c == '%' ? std::string("%25") : std::string(1, c);
-    }
-    return servers_.server(0).keys(prefix + "/");
+    return servers_.server(0).keys(etcd::lock_prefix({}, kind, name));
   }
   void end_session_of(const std::string& entry) override {
     const std::string node = entry.substr(entry.rfind('/') + 1);
@@ -157,7 +119,7 @@ class EtcdFixture final : public SessionFixture {
     proxy.pass();
   }
 
-  const Setup setup_;
+  const bool encrypted_;
   test::EtcdCluster& servers_;
   std::chrono::nanoseconds delay_{0};
   std::optional<Client> admin_;
@@ -170,16 +132,18 @@ class EtcdFixture final : public SessionFixture {
 int main(int argc, char** argv) {
   using namespace dlock::conformance;
   using dlock::LockKind;
-  const auto add = [](const std::string& name, Setup setup) {
-    add_subject({.name = "etcd_" + name,
+  const std::vector<Setup> setups = {
+      {"single"},
+      {"cluster", {}, 3},
+      {"login", {.user = dlock::test::EtcdUser{}, .options = {"--bcrypt-cost=4"}}},
+      {"tls", {.tls = true, .client_certificates = true}},
+  };
+  for (const Setup& setup : setups) {
+    add_subject({.name = "etcd_" + setup.name,
                  .make = [=] { return std::make_unique<EtcdFixture>(setup); },
                  .client_tests = false,
                  .kinds = {LockKind::lock, LockKind::election, LockKind::read_write, LockKind::semaphore},
-                 .untested = untested_of_server(setup == Setup::tls)});
-  };
-  add("single", Setup::single);
-  add("cluster", Setup::cluster);
-  add("login", Setup::login);
-  add("tls", Setup::tls);
+                 .untested = untested_of_server(setup.config.tls)});
+  }
   return run(argc, argv);
 }

@@ -29,18 +29,11 @@ struct Change {
 
 class LeaderChangeTest : public EnsembleTest, public ::testing::WithParamInterface<Change> {
  protected:
-  // Returns which it was.
   [[nodiscard]] std::size_t lose_leader() const {
     const std::size_t leader = ensemble.leader();
     GetParam().happen(ensemble, leader);
     return leader;
   }
-  void await_another(std::size_t former) const {
-    await("there is no other leader", [&] { return another_leads(former); });
-  }
-  void change_leader() const { await_another(lose_leader()); }
-
- private:
   // The old one may say that it leads, but serves nobody.
   [[nodiscard]] bool another_leads(std::size_t former) const {
     for (std::size_t i = 0; i < ensemble.size(); ++i) {
@@ -50,38 +43,32 @@ class LeaderChangeTest : public EnsembleTest, public ::testing::WithParamInterfa
   }
 };
 
-TEST_P(LeaderChangeTest, HolderKeepsItsLock) {
-  Contender ours(this->client(), "held");
-  Contender other(this->client(), "held");
-  Lease lease = take(ours.lock);
-  const LossEvent loss(lease);
-  change_leader();
-  Pending waiting(other.lock, {});
-  await("nobody waits", [&] { return waiters(ours.client, "held") == 1U; });
-  EXPECT_TRUE(lease.held());
-  EXPECT_FALSE(loss.happened());
-  EXPECT_FALSE(waiting.done());
-  std::error_code error;
-  (void)lease.release(error);
-  Lease next = waiting.lease();
-  EXPECT_FALSE(lease.held());
-  EXPECT_GT(next.token(), lease.token());
-}
-
-TEST_P(LeaderChangeTest, WaiterIsGranted) {
+TEST_P(LeaderChangeTest, HolderKeepsItsLockAndWaiterIsGranted) {
+  Contender holder(this->client(), "held");
   // Whoever waits at a member that stands still finds out by the next keep-alive.
-  Contender own(this->client("session_ttl=12s"), "waited-for");
   Contender other(this->client("session_ttl=12s"), "waited-for");
-  Lease lease = take(own.lock);
+  DistributedLock released = holder.client.make_lock("waited-for");
+  DistributedLock behind = other.client.make_lock("held");
+  Lease kept = take(holder.lock);
+  Lease lease = take(released);
+  const LossEvent loss(kept);
   Pending waiting(other.lock, {});
   await_residue("waited-for", 2);
   const std::size_t former = lose_leader();
   std::error_code error;  // there may be no leader yet; it is released all the same
   (void)lease.release(error);
-  await_another(former);
-  Lease next = waiting.lease();
+  await("there is no other leader", [&] { return another_leads(former); });
+  const Lease next = waiting.lease();
   EXPECT_FALSE(lease.held());
   EXPECT_GT(next.token(), lease.token());
+  Pending pending(behind, {});
+  await("nobody waits", [&] { return waiters(holder.client, "held") == 1U; });
+  EXPECT_TRUE(kept.held());
+  EXPECT_FALSE(loss.happened());
+  EXPECT_FALSE(pending.done());
+  (void)kept.release(error);
+  EXPECT_GT(pending.lease().token(), kept.token());
+  EXPECT_FALSE(kept.held());
 }
 
 INSTANTIATE_TEST_SUITE_P(
