@@ -1,14 +1,6 @@
 // What the tests on real etcd servers share.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "backends/etcd/locks/keys.hpp"
 #include "network/room.hpp"
 #include "tests/support/etcd_server.hpp"

@@ -2,13 +2,6 @@
 // "ensemble_kind.hpp" what they are like.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <cstddef>
-#include <memory>
-#include <string>
-#include <utility>
-
 #include "ensemble_kind.hpp"
 #include "integration_test.hpp"
 

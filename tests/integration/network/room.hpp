@@ -2,16 +2,7 @@
 // them, and says in service_kind() what its service is like.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "default_strategy.hpp"
 #include "integration_test.hpp"
