@@ -1,10 +1,7 @@
 // Acquire, release and questions in one process: what is in the directory and its files, before and after.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <limits>
 #include <thread>

@@ -1,9 +1,7 @@
 #include <gmock/gmock.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
 #include "tests/unit/file/member.hpp"
 #include "tests/unit/file/support.hpp"

@@ -1,17 +1,9 @@
 // Full, read-only, forbidden and missing: on real file systems, mounted in a mount namespace of the test's own.
-#include <fcntl.h>
 #include <gmock/gmock.h>
-#include <grp.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <thread>
 
 #include "backends/file/lock_file.hpp"

@@ -1,10 +1,8 @@
 // A lease is lost when other processes would no longer find its file.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include <array>
 #include <cstdlib>
 
 #include "tests/unit/file/member.hpp"

@@ -1,15 +1,8 @@
 // Who is woken, and when: members that the test drives step by step, against a lock that it takes and frees with bare
 // system calls. No timer fires unless the test says so, so a wake-up that comes has come through an event.
-#include <fcntl.h>
 #include <gmock/gmock.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
-#include <deque>
 
 #include "backends/file/lock_file.hpp"
 #include "backends/file/lock_record.hpp"
@@ -163,25 +156,22 @@ TEST_F(FileWaitingTest, EventQueueOverflow_LosesNoWakeUp) {
 // --- Other kinds of locks ---
 
 // Three clients of one kind of locks, and the file of the lock "a".
+template <LockKind kind>
 class FileKindTest : public testing::Test {
  protected:
-  explicit FileKindTest(LockKind kind)
-      : file_(scratch_.locks() + subdirectory(kind) + "/a.lock"),
-        one_(scratch_.locks(), kind, 1),
-        two_(scratch_.locks(), kind, 2),
-        three_(scratch_.locks(), kind, 3) {}
+  void set_permits(std::uint32_t permits) {
+    for (Member* each : {&one_, &two_, &three_}) each->permits = permits;
+  }
 
   ScratchDirectory scratch_;
-  const std::string file_;
-  Member one_;
-  Member two_;
-  Member three_;
+  const std::string file_ = scratch_.locks() + subdirectory(kind) + "/a.lock";
+  Member one_{scratch_.locks(), kind, 1};
+  Member two_{scratch_.locks(), kind, 2};
+  Member three_{scratch_.locks(), kind, 3};
 };
-
-class FileReadWriteTest : public FileKindTest {
- protected:
-  FileReadWriteTest() : FileKindTest(LockKind::read_write) {}
-};
+using FileReadWriteTest = FileKindTest<LockKind::read_write>;
+using FileSemaphoreTest = FileKindTest<LockKind::semaphore>;
+using FileElectionTest = FileKindTest<LockKind::election>;
 
 TEST_F(FileReadWriteTest, AnotherIsEntering_TriesAgainSoon) {
   EXPECT_TRUE(one_.read());
@@ -207,15 +197,6 @@ TEST_F(FileReadWriteTest, FileReplaced_ReaderIsLostWhenTheNextEnters) {
   EXPECT_TRUE(one_.release(one_.grants[1]));
 }
 
-class FileSemaphoreTest : public FileKindTest {
- protected:
-  FileSemaphoreTest() : FileKindTest(LockKind::semaphore) { set_permits(3); }
-
-  void set_permits(std::uint32_t permits) {
-    for (Member* each : {&one_, &two_, &three_}) each->permits = permits;
-  }
-};
-
 TEST_F(FileSemaphoreTest, FileReplaced_WaiterKeepsItsNumber) {
   set_permits(1);
   EXPECT_TRUE(one_.enter());
@@ -233,6 +214,7 @@ TEST_F(FileSemaphoreTest, FileReplaced_WaiterKeepsItsNumber) {
 }
 
 TEST_F(FileSemaphoreTest, OtherNumber_IsSetByOneAtATime) {
+  set_permits(3);
   EXPECT_TRUE(one_.enter() && one_.leave());
   const util::UniqueFd changing(::open(file_.c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_TRUE(begin_entry(changing.get(), file_).ok());
@@ -256,11 +238,6 @@ TEST_F(FileSemaphoreTest, WaitedFor_IsNotForgotten) {
   EXPECT_THAT(three_.forget(), ElementsAre("a"));
   EXPECT_FALSE(fs::exists(file_));
 }
-
-class FileElectionTest : public FileKindTest {
- protected:
-  FileElectionTest() : FileKindTest(LockKind::election) {}
-};
 
 TEST_F(FileElectionTest, EarlierLeadersValue_IsNotShown) {
   one_.value = "old";

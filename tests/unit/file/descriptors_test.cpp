@@ -1,11 +1,7 @@
 // Descriptors: what a fork does with them, events of inotify, and locks of bytes.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/inotify.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <optional>
 #include <set>
 
 #include "backends/file/fork_guard.hpp"

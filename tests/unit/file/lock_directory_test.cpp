@@ -4,10 +4,8 @@
 #include <limits.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include <ios>
-#include <utility>
 
 #include "backends/file/file_name.hpp"
 #include "backends/file/file_system_type.hpp"
