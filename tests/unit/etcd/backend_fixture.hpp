@@ -3,12 +3,7 @@
 
 #include "backends/etcd/etcd_backend.hpp"
 
-#include <gtest/gtest.h>
-
-#include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
 
 #include "fake_etcd.hpp"
 #include "tests/support/manual_engine.hpp"

@@ -5,11 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "backends/etcd/wire/messages.hpp"
 #include "fake_etcd.hpp"

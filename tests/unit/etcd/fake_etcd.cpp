@@ -11,6 +11,7 @@ namespace {
 
 constexpr int invalid_argument = 3;
 constexpr int not_found = 5;
+constexpr std::int64_t compared_creation = 1;  // of Compare's targets the only one that dlock names
 
 bool is_in(const KeyRange& range, const std::string& key) {
   if (range.end.empty()) return key == range.key;
@@ -374,6 +375,7 @@ std::string FakeEtcd::carry_out(Call method, std::string_view request) {
 }
 
 bool FakeEtcd::holds(std::string_view condition) const {
+  if (number_of(condition, 2) != compared_creation) return false;
   const KeyRange range = range_in(condition, 3, 64);
   const std::int64_t created = number_of(condition, 5);
   bool empty = true;

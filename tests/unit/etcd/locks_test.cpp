@@ -306,21 +306,6 @@ TEST_F(EtcdQueueTest, ReleaseArrivesLate_LeavesALaterKey) {
   EXPECT_TRUE(host.losses.empty());
 }
 
-// The same of a request to make a key.
-// Hazard: a late release deletes a newer key (etcd#22082): it names the revision
-TEST_F(EtcdQueueTest, KeyThatMayStillArrive_IsNotReused) {
-  (void)release(*backend, *contend(*backend));
-  etcd.treat_next(method_transaction, Fate::late);
-  (void)contend(*backend, "a", false);
-  engine.advance(5s);
-  const auto second = contend(*backend);
-  ASSERT_TRUE(second->grant);
-  (void)release(*backend, *second);
-  etcd.deliver_late();
-  engine.advance(1s);
-  EXPECT_TRUE(etcd.keys_below("dlock/a/").empty());
-}
-
 TEST_F(EtcdQueueTest, ReleaseOvertakenByTheEndOfItsSession_IsAmbiguous) {
   const auto held = contend(*backend);
   etcd.holds_keep_alives = true;
