@@ -74,17 +74,6 @@ TEST_F(FileLossTest, FileGone_LossAtOnceAndTheNextAcquireFollowsThePath) {
   EXPECT_TRUE(waiting_.host.losses.empty());
 }
 
-// Shows: loss-signal
-TEST_F(FileLossTest, FileGone_OtherLeasesStayHeld) {
-  ASSERT_TRUE(holder_.enter() && holder_.enter(Mode::exclusive, "b"));
-  ASSERT_EQ(::chmod((locks() + "/b.lock").c_str(), 0640), 0);
-  fs::remove(file());
-  holder_.executor.run();
-  EXPECT_EQ(holder_.host.losses.size(), 1U);
-  EXPECT_FALSE(holder_.leave());
-  EXPECT_TRUE(holder_.leave());
-}
-
 // Shows: release-reports
 TEST_F(FileLossTest, ReleaseBeforeTheSignal_ReportsTheLoss) {
   for (const bool retaken : {false, true}) {
@@ -195,16 +184,6 @@ TEST_F(FileLossTest, DirectoryAboveRenamed_LossWithinASecond) {
   EXPECT_TRUE(holder_.enter(Mode::exclusive, "b"));
   EXPECT_TRUE(fs::exists(locks() + "/b.lock"));
   EXPECT_FALSE(fs::exists(scratch_.path() + "/moved/locks/b.lock"));
-}
-
-TEST_F(FileLossTest, DirectoryAboveReplaced_LossWithinASecond) {
-  ASSERT_TRUE(holder_.enter());
-  rename_further_up();
-  fs::create_directories(locks());
-  write_file(file(), "");
-  holder_.executor.advance(1s);
-  ASSERT_EQ(holder_.host.losses.size(), 1U);
-  EXPECT_THAT(holder_.host.losses[0].why.detail, HasSubstr("was replaced"));
 }
 
 TEST_F(FileLossTest, Inspection_FollowsThePath) {

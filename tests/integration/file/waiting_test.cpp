@@ -298,49 +298,33 @@ class Child {
   pid_t pid_ = 0;
 };
 
-class FileProcessesTest : public testing::Test {
- protected:
-  ScratchDirectory scratch_;
-};
-
 // Shows: crash-safety
-TEST_F(FileProcessesTest, HolderKilled_LockIsFreeBeforeAnyPoll) {
+TEST(FileProcessesTest, HolderKilled_LockIsFreeBeforeAnyPollThoughItsChildLives) {
+  const ScratchDirectory scratch;
   for (const LockKind kind : all_kinds) {
-    for (int i = 0; i < 5; ++i) {
-      Member waiting(scratch_.locks(), kind, 1);
-      const Child child([&](const Child::Stay& stay) {
-        Member member(scratch_.locks(), kind, 2);
-        if (member.enter()) stay();
+    for (const bool forks : {false, true, false, true, false}) {
+      SCOPED_TRACE(std::string(to_string(kind)) + (forks ? ", with a child" : ""));
+      std::array<int, 2> link{};  // the holder's child lives until the other end is closed
+      ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link.data()), 0);
+      Member waiting(scratch.locks(), kind, 1);
+      const Child holder([&](const Child::Stay& stay) {
+        ::close(link[0]);
+        Member member(scratch.locks(), kind, 2);
+        if (!member.enter()) return;
+        char none = 0;
+        if (!forks || ::fork() != 0) return stay();
+        (void)!::read(link[1], &none, 1);
       });
+      ::close(link[1]);
       Waiting waiter(waiting);
       EXPECT_FALSE(waiter.in());
-      child.kill();
-      EXPECT_TRUE(waiting.advance_until(200ms, [&] { return waiter.in(); })) << to_string(kind);
-    }
-  }
-}
-
-// Shows: crash-safety
-TEST_F(FileProcessesTest, ForkedChild_DoesNotKeepItsParentsLock) {
-  for (const LockKind kind : all_kinds) {
-    std::array<int, 2> link{};  // the parent's child lives until the other end is closed
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, link.data()), 0);
-    const Child parent([&](const Child::Stay& stay) {
-      ::close(link[0]);
-      Member member(scratch_.locks(), kind, 2);
-      if (!member.enter()) return;
+      holder.kill();
+      EXPECT_TRUE(waiting.advance_until(forks ? hang_guard : 200ms, [&] { return waiter.in(); }));
       char none = 0;
-      if (::fork() != 0) return stay();
-      (void)!::read(link[1], &none, 1);
-    });
-    ::close(link[1]);
-    Member other(scratch_.locks(), kind, 1);
-    EXPECT_FALSE(other.enter());
-    parent.kill();
-    EXPECT_TRUE(other.advance_until(hang_guard, [&] { return other.enter(); })) << to_string(kind);
-    char none = 0;
-    EXPECT_EQ(::recv(link[0], &none, 1, MSG_DONTWAIT), -1) << "the child did not live long enough to prove anything";
-    ::close(link[0]);
+      const bool child_lives = ::recv(link[0], &none, 1, MSG_DONTWAIT) == -1;
+      EXPECT_EQ(child_lives, forks) << "or it proves nothing";
+      ::close(link[0]);
+    }
   }
 }
 
