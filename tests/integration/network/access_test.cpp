@@ -35,34 +35,31 @@ TEST_P(TlsTest, Diagnose_ReportsTheVerifiedCertificate) {
   EXPECT_TRUE(mentions(steady().diagnose(), Finding::Severity::ok, "TLS, and the server's certificate is verified"));
 }
 
-TEST_P(TlsTest, OtherAuthority_IsRefused) {
-  const ThrowawayCertificate other;
-  const std::pair<std::string, const char*> authorities[] = {
-      {other.authority(), "certificate"}, {"", ""}, {"/nowhere/ca.crt", "/nowhere/ca.crt"}};
-  for (const auto& [authority, named] : authorities) {
-    const std::string said = refusal(service.tls_url(service.port(), authority));
-    EXPECT_NE(said.find(named), std::string::npos) << said;
-  }
-}
-
-TEST_P(TlsTest, CertificateOfAnotherHost_IsRefused) {
-  const auto elsewhere = service_kind().start("DNS:elsewhere.example,IP:127.0.0.2");
-  (void)refusal(elsewhere->tls_url(elsewhere->port(), elsewhere->authority()));
-}
-
-TEST_P(TlsTest, PlainClientOfAnEncryptedPort_EndsInTime) {
-  (void)refusal(service.plain_url(service.port()), false);
-}
-
-TEST_P(TlsTest, EncryptedClientOfAPlainPort_EndsInTime) {
-  const auto plain = service_kind().start({});
-  (void)refusal(service.tls_url(plain->port(), service.authority()), false);
-}
-
 // Shows: deadlines
-TEST_P(TlsTest, SilentServer_EndsInTime) {
+TEST_P(TlsTest, UnverifiedOrNoCertificate_IsRefusedInTime) {
+  const ThrowawayCertificate other;
+  const auto elsewhere = service_kind().start("DNS:elsewhere.example,IP:127.0.0.2");
+  const auto plain = service_kind().start({});
   proxy.set({.mode = rig::Traffic::Mode::swallow});
-  (void)refusal(service.tls_url(proxy.port(), service.authority()), false);
+  struct Row {
+    const char* what;
+    std::string url;
+    bool at_once = true;
+    const char* named = "";
+  };
+  for (const Row& row : {
+           Row{"another authority", service.tls_url(service.port(), other.authority()), true, "certificate"},
+           Row{"authorities of the machine", service.tls_url(service.port(), {})},
+           Row{"no such file", service.tls_url(service.port(), "/nowhere/ca.crt"), true, "/nowhere/ca.crt"},
+           Row{"another host", elsewhere->tls_url(elsewhere->port(), elsewhere->authority())},
+           Row{"plain client of an encrypted port", service.plain_url(service.port()), false},
+           Row{"encrypted client of a plain port", service.tls_url(plain->port(), service.authority()), false},
+           Row{"silent server", service.tls_url(proxy.port(), service.authority()), false},
+       }) {
+    SCOPED_TRACE(row.what);
+    const std::string said = refusal(row.url, row.at_once);
+    EXPECT_NE(said.find(row.named), std::string::npos) << said;
+  }
 }
 
 TEST_P(TlsTest, CutHandshake_EndsInTime) {

@@ -1,6 +1,10 @@
-// Questions of people and tools about locks; names that look like code in every operation.
+// Questions of people and tools about locks; names that look like code in every operation. Names that are no longer
+// used are forgotten, those in use are not, and tokens grow all the same.
+#include <array>
+#include <atomic>
 #include <deque>
 #include <set>
+#include <thread>
 
 #include "network/room.hpp"
 
@@ -113,6 +117,174 @@ TEST_P(InspectionTest, HostileNamesInEachOperation_AreOnlyNames) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, InspectionTest, ::testing::ValuesIn(tested_strategies()), Room::strategy_name);
+
+// --- Names that are forgotten ---
+
+class ForgettingTest : public Room {
+ protected:
+  static void use(const Client& client, const std::string& name) {
+    DistributedLock lock = client.make_lock(name);
+    EXPECT_TRUE(take(lock).release());
+  }
+  // Why the name stays.
+  static std::string refusal(const Client& client, const std::string& name) {
+    const Failure failure = failure_of([&] { (void)client.forget(name); });
+    EXPECT_EQ(failure.code, errc::timed_out) << name << ": " << failure.detail;
+    return failure.detail;
+  }
+  // All that are forgotten until no more are.
+  static std::vector<std::string> forget_idle(const Client& client, Duration idle) {
+    std::vector<std::string> all;
+    for (auto some = client.forget_idle(idle); !some.empty(); some = client.forget_idle(idle)) {
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+};
+
+// Shows: forgetting
+TEST_P(ForgettingTest, ForgottenName_LeavesNothing) {
+  Contender ours(steady(), "a/b");
+  Lease lease = take(ours.lock);
+  const FencingToken before = lease.token();
+  EXPECT_TRUE(lease.release());
+  use(ours.client, "other");
+  service.age(2min);
+  const bool remembered = service.remembers(GetParam(), "a/b");
+  EXPECT_EQ(ours.client.forget("a/b"), remembered);
+  EXPECT_FALSE(service.remembers(GetParam(), "a/b"));
+  for (const LockInfo& each : ours.client.list()) EXPECT_NE(each.name, "a/b");
+  EXPECT_FALSE(ours.client.forget("a/b"));
+  EXPECT_EQ(service.remembers(GetParam(), "other"), remembered);
+  EXPECT_GT(take(ours.lock).token(), before);
+}
+
+// Shows: forgetting
+TEST_P(ForgettingTest, HeldOrAwaitedLock_IsKept) {
+  Contender holding(steady({.label = "holding"}), "x");
+  Contender waiting(steady(), "x");
+  const Client other = steady();
+  use(holding.client, "x");
+  service.age(48h);
+  Lease lease = take(holding.lock);
+  const FencingToken before = lease.token();
+  service.age(48h);
+  EXPECT_NE(refusal(other, "x").find("is held by " + holding.client.holder()), std::string::npos);
+  EXPECT_NE(refusal(holding.client, "x").find("is held by " + holding.client.holder()), std::string::npos)
+      << "not even by itself";
+  Pending pending(waiting.lock, {});
+  await_waiter("x");
+  (void)refusal(other, "x");
+  if (other.capabilities().can_forget_idle) {
+    EXPECT_TRUE(forget_idle(other, 1h).empty());
+    EXPECT_TRUE(forget_idle(holding.client, 1h).empty());
+  }
+  EXPECT_TRUE(lease.held());
+  EXPECT_FALSE(other.make_lock("x").try_acquire().has_value());
+  EXPECT_TRUE(lease.release());
+  EXPECT_GT(pending.lease().token(), before);
+}
+
+TEST_P(ForgettingTest, TokenAheadOfTheClock_IsKept) {
+  const Client client = steady();
+  if (!client.capabilities().can_forget_idle) GTEST_SKIP() << "this service remembers no tokens";
+  use(client, "x");
+  EXPECT_NE(refusal(client, "x").find("minute"), std::string::npos);
+  service.age(-48h);  // as if the clock had been set back since
+  EXPECT_NE(refusal(client, "x").find("ahead of the service's clock"), std::string::npos);
+  EXPECT_TRUE(forget_idle(client, 1min).empty());
+  EXPECT_TRUE(service.remembers(GetParam(), "x"));
+}
+
+TEST_P(ForgettingTest, IdleNames_AreForgottenByAge) {
+  const Client client = steady();
+  EXPECT_THROW((void)client.forget_idle(59s), Error);
+  EXPECT_THROW((void)client.forget_idle(-1s), Error);
+  const std::vector<std::string> old = {"%", "..", "a/b", "\xc3\xa9"};
+  for (const std::string& name : old) use(client, name);
+  if (!client.capabilities().can_forget_idle) {
+    return expect_failure(errc::unsupported, "", [&] { (void)client.forget_idle(1min); });  // it cannot know
+  }
+  service.age(2h);
+  use(client, "young");
+  EXPECT_TRUE(forget_idle(client, forever).empty());
+  EXPECT_TRUE(forget_idle(client, 3h).empty());
+  EXPECT_EQ(forget_idle(client, 1h), old);
+  for (const std::string& name : old) EXPECT_FALSE(service.remembers(GetParam(), name)) << name;
+  EXPECT_TRUE(service.remembers(GetParam(), "young"));
+}
+
+TEST_P(ForgettingTest, ManyNames_AreForgottenInBatches) {
+  const Client client = steady();
+  if (!client.capabilities().can_forget_idle) GTEST_SKIP() << "names have to be named";
+  constexpr int many = 250;
+  for (int i = 0; i < many; ++i) use(client, "many/" + std::to_string(i));
+  service.age(2h);
+  const auto forgotten = forget_idle(client, 1h);
+  EXPECT_EQ(forgotten.size(), static_cast<std::size_t>(many));
+  EXPECT_EQ(std::adjacent_find(forgotten.begin(), forgotten.end()), forgotten.end()) << "told twice";
+  EXPECT_TRUE(client.list().empty());
+}
+
+// What every holder of a lock checks.
+struct Guarded {
+  std::string name;
+  std::atomic<int> inside = 0;
+  std::uint64_t last_token = 0;
+};
+
+// Shows: forgetting
+TEST_P(ForgettingTest, ConcurrentForgetting_KeepsAcquiresSafe) {
+  constexpr int threads = 3;
+  constexpr std::size_t enough = 100;
+  const bool leaves_nothing = strategy() == "strategy=ephemeral";
+  const int most_passes = leaves_nothing ? 10 : 300;
+  std::array<Guarded, 24> resources;
+  for (std::size_t i = 0; i < resources.size(); ++i) resources[i].name = "busy/" + std::to_string(i);
+  const Client forgetting = steady();
+  warm_up(forgetting);
+  std::atomic<bool> stop = false;
+  std::atomic<int> acquired = 0;
+  const auto work = [&](std::size_t at) {
+    const Client client = steady();
+    for (std::size_t step = 1 + at; !stop; at += step) {
+      Guarded& resource = resources[at % resources.size()];
+      DistributedLock lock = client.make_lock(resource.name);
+      Lease lease = take(lock);
+      EXPECT_EQ(resource.inside.fetch_add(1), 0) << resource.name << " is held twice";
+      EXPECT_GT(lease.token().value(), resource.last_token) << resource.name;
+      resource.last_token = lease.token().value();
+      resource.inside.fetch_sub(1);
+      EXPECT_TRUE(lease.release());
+      ++acquired;
+    }
+  };
+  std::size_t removed = 0;
+  {
+    std::vector<std::jthread> workers;
+    for (std::size_t i = 0; i < threads; ++i) workers.emplace_back(work, i);
+    const bool by_age = forgetting.capabilities().can_forget_idle;
+    for (int pass = 0; pass < most_passes && removed < enough && !HasFailure(); ++pass) {
+      service.age(2min);
+      if (by_age && pass % 2 == 0) removed += forgetting.forget_idle(1min).size();
+      for (const Guarded& resource : resources) {
+        try {
+          if (forgetting.forget(resource.name)) ++removed;
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code(), errc::timed_out) << error.what();
+        }
+      }
+    }
+    stop = true;
+  }
+  EXPECT_GT(acquired, 0);
+  EXPECT_TRUE(removed > 0 || leaves_nothing) << "nothing was tested";
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ForgettingTest);
+INSTANTIATE_TEST_SUITE_P(, ForgettingTest, ::testing::ValuesIn(tested_strategies(service_kind().keeps_free_locks)),
+                         Room::strategy_name);
 
 }  // namespace
 
