@@ -131,6 +131,7 @@ TEST_F(EtcdNarrowTest, Calls_WaitForTheirTurnBehindThoseOfTheSession) {
   EXPECT_TRUE(downs.empty());
 }
 
+// Shows: deadlines
 TEST_F(EtcdNarrowTest, CallWithoutATurnInTime_IsUnavailableAndNamesTheLimit) {
   (void)call();
   Failure why;

@@ -162,15 +162,6 @@ TEST_F(EtcdBackendTest, EarlierKeyReported_EndsNoHold) {
   EXPECT_EQ(host.losses.size(), 1U);
 }
 
-// Shows: deadlines
-TEST_F(EtcdBackendTest, NoConnection_TryFailsInTimeWithTheReason) {
-  etcd.refuses = true;
-  const auto attempt = contend(*backend, "a", false);
-  engine.advance(2s);
-  ASSERT_FALSE(attempt->unreachable_reports.empty());
-  EXPECT_NE(attempt->unreachable_reports.front().detail.find("refused"), std::string::npos);
-}
-
 // --- Queues ---
 
 using EtcdQueueTest = EtcdFixture;
