@@ -79,8 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
         Change{"moved", [](const EtcdCluster& cluster, std::size_t leader) { cluster.move_leader((leader + 1) % 3); }}),
     [](const auto& test) { return std::string(test.param.name); });
 
-// --- Members that stand still
-// -----------------------------------------------------------------------------------------------------
+// --- Members that stand still ---------------------------------------------------------------------------------------
 
 class MajorityTest : public EnsembleTest {};
 

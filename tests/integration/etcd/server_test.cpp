@@ -148,8 +148,7 @@ TEST_F(FullTest, QuotaUsedUp_WaiterWaitsAndTryFails) {
   EXPECT_EQ(log->losses.count() + log->reconnecting.count(), 0U);
 }
 
-// --- etcdctl
-// ----------------------------------------------------------------------------------------------------------
+// --- etcdctl --------------------------------------------------------------------------------------------------------
 
 using Etcdctl = std::unique_ptr<rig::ChildProcess>;
 
