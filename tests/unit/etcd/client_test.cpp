@@ -35,22 +35,6 @@ TEST_F(EtcdClientTest, ConnectionBreaks_SentCallsAreAmbiguousOthersSentLater) {
   EXPECT_EQ(sent->told, 1);
 }
 
-TEST_F(EtcdClientTest, MemberSilentOrUnableToServe_IsLeftAndCallsAreAmbiguous) {
-  for (const bool answers : {false, true}) {
-    connect();
-    etcd.silent = !answers;
-    etcd.refuse_next(method_transaction, {.code = 14, .message = "etcdserver: request timed out"});
-    const auto outcome = call();
-    engine.advance(answers ? 0s : 2s);
-    EXPECT_EQ(outcome->told, 1);
-    EXPECT_EQ(outcome->failure.code, errc::ambiguous);
-    EXPECT_EQ(downs.size(), answers ? 2U : 1U);
-    etcd.silent = false;
-    engine.advance(1s);
-  }
-  EXPECT_EQ(times_ready, 3);
-}
-
 TEST_F(EtcdClientTest, ClusterWithoutALeader_IsDialledWithPauses) {
   etcd.status = [](std::string_view) { return GrpcStatus{.code = 14, .message = "etcdserver: no leader"}; };
   when_ready = [this] { (void)call(); };
@@ -230,20 +214,6 @@ TEST_F(EtcdLoginTest, TokenForgotten_OneLoginServesAllCallsAndIsNotReported) {
   engine.advance(10s);
   EXPECT_EQ(times_ready, 1);
   EXPECT_TRUE(downs.empty());
-}
-
-TEST_F(EtcdLoginTest, NoMemberAnswersALogin_CallsAreUnavailable) {
-  for (const bool answers : {true, false}) {
-    if (answers) etcd.status = [](std::string_view) { return GrpcStatus{.code = 14, .message = "request timed out"}; };
-    if (!answers) etcd.fate = [](std::string_view) { return Fate::lost; };
-    const int dialled = etcd.dialled;
-    const auto outcome = call();
-    engine.advance(answers ? 0s : 3s);
-    EXPECT_EQ(outcome->told, 1);
-    EXPECT_EQ(outcome->failure.code, errc::unavailable);
-    EXPECT_GE(etcd.dialled - dialled, 3);
-    etcd.status = nullptr;
-  }
 }
 
 // It would carry no token.
