@@ -1,5 +1,20 @@
 // The answers of the strategies' statements, step by step: played on a real server, and on the fake one that stands for
-// it in simulations. A scenario has a line for each step, in the words of the service.
+// it in simulations. A scenario has a line for each step:
+//   1 acquire x a ; release y b => yes token ; no     session 1 sends these requests in one query, and is answered that
+//   1 lease.wait x 60000000 ...      it has to wait; this and the like are statements by their words, '' is empty
+//   1 <= 1                           and is answered now
+//   1 listen c =>                    PostgreSQL: from now on to this channel,
+//   1 hears x                        where this was the first notification
+//   1 end                            of the connection
+//   pass 300                         milliseconds
+//   locks lease x                    by a transaction of another client, until it "unlocks"
+// After name and owner, a request may have: lease=ms (60000), held (may_be_held), gave_up, seen=owner:version, 1/9
+// (weight and permits), mark=ms, place=session, quiet (for the query). "mark x" has no owner. The answer is yes, no or
+// again and, of an acquire, "token", which must be greater than all before, or "same" as the owner has already; owner
+// and version that were seen; "permits" and the number that others use; "lease" for some of 60000 ms, "soon" for up to
+// half a second. A statement answers the cells of its rows with "," between rows, or else the inserted token, or the
+// number of affected rows, with "/" between statements. A cell is "-" for NULL, "token", "lease", "s1" for the process
+// of session 1, or "name" for a session's name that shows a holder. Instead of all that, the code of a refusal.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,12 +25,15 @@
 #include <memory>
 #include <optional>
 #include <ostream>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include <dlock/lock_kind.hpp>
+
 #include "backends/common/sql/connection.hpp"
+#include "backends/common/sql/row_store.hpp"
 #include "tests/support/manual_engine.hpp"
 
 namespace dlock::sql {
@@ -53,13 +71,20 @@ class StepSessions {
   virtual void unlock_row() = 0;
 };
 
-inline void play_lines(const Scenario& scenario, const std::function<void(const std::string& line)>& play_line) {
-  std::istringstream steps(scenario.steps);
-  for (std::string line; std::getline(steps, line) && !testing::Test::HasFailure();) {
-    SCOPED_TRACE(line);
-    play_line(line);
-  }
-}
+// A service in whose words scenarios are.
+struct StepService {
+  std::map<std::string, Statement> statements;  // by their words
+  std::function<std::unique_ptr<RowStore>(LockKind kind, bool optimistic)> store_of;
+  // What a statement answers is the cells of its rows, without those at the end that are NULL.
+  bool only_cells = false;
+};
+void play(const Scenario& scenario, StepSessions& sessions, const StepService& service);
+
+// Of strategy=table or optimistic, for locks with one holder. $T stands for its table, $A1 for what strategy=optimistic
+// shows of owner a and version 1 ($A2, $E1, $H1), $LEFT for the rest of a lease that an administrator sees.
+[[nodiscard]] Scenario scenario_of(bool optimistic, const std::string& name, std::string_view steps);
+// What both services answer alike.
+[[nodiscard]] std::vector<Scenario> common_scenarios();
 
 // Sessions on a fake server. The service locks rows, and ends sessions.
 template <class Server, class Options>
