@@ -1,8 +1,13 @@
-// MariaDB for a simulation.
+// MariaDB for a simulation, by a fake server that answers as a real one does: see statement_steps.hpp.
+#include <gtest/gtest.h>
+
+#include <string>
+
 #include "backends/common/sql/text.hpp"
 #include "backends/mysql/mysql_backend.hpp"
 #include "backends/mysql/options.hpp"
 #include "tests/simulation/mysql/fake_mysql.hpp"
+#include "tests/simulation/mysql/statement_steps.hpp"
 #include "tests/simulation/sql/database_service.hpp"
 
 namespace dlock::simulation {
@@ -40,3 +45,31 @@ std::vector<Subject> subjects() {
 }
 
 }  // namespace dlock::simulation
+
+namespace dlock::mysql {
+namespace {
+
+class FakeSessions final : public sql::FakeStepSessions<FakeMysql, Options> {
+ public:
+  void end(int session) override {
+    EXPECT_TRUE(server_.kill(id(session) - 1000));
+    engine_.run();
+    FakeStepSessions::end(session);
+  }
+  void lock_row(const std::string& table, const std::string& name) override {
+    server_.lock_by_others(server_.row(table, name));
+  }
+  void unlock_row() override { server_.unlock_by_others(); }
+};
+
+class FakeMysqlTest : public testing::TestWithParam<sql::Scenario> {};
+INSTANTIATE_TEST_SUITE_P(Scenarios, FakeMysqlTest, testing::ValuesIn(scenarios()),
+                         [](const auto& scenario) { return scenario.param.name; });
+
+TEST_P(FakeMysqlTest, Scenario_IsAnsweredAsByAServer) {
+  FakeSessions sessions;
+  play(GetParam(), sessions);
+}
+
+}  // namespace
+}  // namespace dlock::mysql

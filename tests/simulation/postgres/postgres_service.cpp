@@ -1,9 +1,14 @@
-// PostgreSQL for a simulation.
+// PostgreSQL for a simulation, by a fake server that answers as a real one does: see statement_steps.hpp.
+#include <gtest/gtest.h>
+
+#include <string>
+
 #include "backends/common/sql/text.hpp"
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/postgres_backend.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
 #include "tests/simulation/postgres/fake_postgres.hpp"
+#include "tests/simulation/postgres/statement_steps.hpp"
 #include "tests/simulation/sql/database_service.hpp"
 
 namespace dlock::simulation {
@@ -39,3 +44,30 @@ std::vector<Subject> subjects() {
 }
 
 }  // namespace dlock::simulation
+
+namespace dlock::postgres {
+namespace {
+
+class FakeSessions final : public sql::FakeStepSessions<FakePostgres, Options> {
+ public:
+  void lock_row(const std::string& table, const std::string& name) override {
+    locked_ = &server_.row(table, name);
+    locked_->locked = true;
+  }
+  void unlock_row() override { locked_->locked = false; }
+
+ private:
+  FakeLockTable::Row* locked_ = nullptr;
+};
+
+class FakePostgresTest : public testing::TestWithParam<sql::Scenario> {};
+INSTANTIATE_TEST_SUITE_P(Scenarios, FakePostgresTest, testing::ValuesIn(scenarios()),
+                         [](const auto& scenario) { return scenario.param.name; });
+
+TEST_P(FakePostgresTest, Scenario_IsAnsweredAsByAServer) {
+  FakeSessions sessions;
+  play(GetParam(), sessions);
+}
+
+}  // namespace
+}  // namespace dlock::postgres
