@@ -94,7 +94,7 @@ class FakeServer {
   }
 
   // The fate of the next attempts to connect.
-  enum class Dialling { accept, silence, fail, refuse_password };
+  enum class Dialling { accept, fail, refuse_password };
   Dialling dialling = Dialling::accept;
   std::set<int> unreachable;  // processes: their attempts fail
   // How many connections it has; it refuses more. nullopt: any number.
@@ -160,8 +160,7 @@ class FakeServer {
           client_(client),
           executor_(executor),
           purpose_(std::move(purpose)),
-          listener_(listener),
-          timer_(executor) {
+          listener_(listener) {
       server_.connections_.push_back(this);
     }
     ~FakeConnection() override {
@@ -169,14 +168,12 @@ class FakeServer {
       if (usable() && server_.gone) server_.gone(number);
     }
 
-    void open(TimePoint deadline) override {
+    void open(TimePoint /*deadline*/) override {
       info_ = server_.info;
       info_.backend_pid = 1000 + number;
       switch (server_.unreachable.contains(process) ? Dialling::fail : server_.dialling) {
         case Dialling::accept:
           return post([this] { accept(); });
-        case Dialling::silence:
-          return timer_.arm(deadline, [this] { break_off({errc::unavailable, "fake: no connection in time"}); });
         case Dialling::fail:
           return post([this] { break_off({errc::unavailable, "fake: connection refused"}); });
         case Dialling::refuse_password:
@@ -232,7 +229,6 @@ class FakeServer {
       if (state_ == State::lost) return;
       const Failure reason = why;
       if (std::exchange(state_, State::lost) == State::ready && server_.gone) server_.gone(number);
-      timer_.disarm();
       const Lifetime::Watch life = lifetime_.watch();
       for (const InFlight& entry : std::exchange(in_flight_, {})) {
         if (!entry.done) continue;
@@ -327,7 +323,6 @@ class FakeServer {
     State state_ = State::connecting;
     bool buried_ = false;
     ServerInfo info_;
-    Timer timer_;
     std::deque<InFlight> in_flight_;
     Lifetime lifetime_;
   };
