@@ -2,74 +2,55 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "backends/postgres/postgres_backend.hpp"
-#include "tests/simulation/postgres/fake_postgres.hpp"
-#include "tests/support/manual_engine.hpp"
-#include "tests/support/recording_host.hpp"
+#include "backend_fixture.hpp"
 
 namespace dlock::postgres {
 
 namespace {
 
-using namespace std::chrono_literals;
-using simulation::Fate;
-
-class PostgresSchemaSetUp : public testing::Test {
+class PostgresSchemaSetUp : public BackendTest {
  protected:
   PostgresSchemaSetUp() {
-    options.connect_timeout = options.response_timeout = 5s;
     server.has_schema = false;
     server.version.reset();
-    server.fate = [this](int, std::string_view words) {
-      if (!words.starts_with("BEGIN")) return Fate::answer;
-      if (words.find("CREATE") != words.npos) ++creations;
-      return fate;
-    };
-    server.refusal = [this](int, std::string_view word, const Command&) {
-      return refusals > 0 && word.starts_with("CREATE TABLE") && refusals-- > 0 ? state : std::string();
-    };
-    backend = make_backend(host, options, server.connections(1));
   }
 
   // The place of the answer: "nothing" until it comes, then what was made, or the failure's words.
   std::size_t begin() {
-    const std::size_t place = said.size();
-    said.emplace_back("nothing");
-    backend->initialize([this, place](Result<MadeTables> made) {
-      EXPECT_EQ(said[place], "nothing") << "answered twice";
+    const std::size_t place = told.size();
+    told.emplace_back("nothing");
+    ours->backend->initialize([this, place](Result<MadeTables> made) {
+      EXPECT_EQ(told[place], "nothing") << "answered twice";
       code = made.ok() ? std::error_code() : made.failure().code;
-      said[place] = made.ok() ? "made" : made.failure().detail;
-      for (const std::string& each : made.ok() ? made.value() : MadeTables()) said[place] += "; " + each;
+      told[place] = made.ok() ? "made" : made.failure().detail;
+      for (const std::string& each : made.ok() ? made.value() : MadeTables()) told[place] += "; " + each;
       if (when_answered) when_answered();
     });
-    EXPECT_EQ(said[place], "nothing") << "answered inside the call";
+    EXPECT_EQ(told[place], "nothing") << "answered inside the call";
     return place;
   }
   const std::string& initialize(std::chrono::nanoseconds time = 5s) {
     const std::size_t place = begin();
     engine.advance(time);
-    return said[place];
+    return told[place];
+  }
+  // Queries that create anything, since the last call.
+  [[nodiscard]] std::ptrdiff_t take_creations() {
+    const auto creates = [](const std::string& words) { return words.find("CREATE") != words.npos; };
+    return std::ranges::count_if(std::exchange(sent, {}), creates);
   }
 
-  test::ManualEngine engine;
-  FakePostgres server{engine};
-  test::RecordingHost host{engine};
-  Options options;
-  Fate fate = Fate::answer;  // of what changes the schema
-  std::string state;         // with which so many creations are refused
-  int refusals = 0;
-  int creations = 0;
-  std::vector<std::string> said;
+  Words told;
   std::error_code code;
   std::function<void()> when_answered;
-  std::unique_ptr<Backend> backend;
 };
+INSTANTIATE_TEST_SUITE_P(, PostgresSchemaSetUp, testing::Values(Strategy::table), name_of_strategy);
 
 TEST(PostgresSchema, Change_IsOneTransactionUnderALock) {
   for (const auto& statements : {creation("dlock", Durability::sync, true), recording("dlock")}) {
@@ -81,15 +62,15 @@ TEST(PostgresSchema, Change_IsOneTransactionUnderALock) {
 }
 
 // Hazard: `CREATE ... IF NOT EXISTS` needs the right even if everything exists
-TEST_F(PostgresSchemaSetUp, NothingMissing_ReadsOnly) {
+TEST_P(PostgresSchemaSetUp, NothingMissing_ReadsOnly) {
   server.has_schema = true;
   server.version = "1";
   server.catalogue = [](Rows& rights, Rows& /*tables*/) { rights.rows = {{"t", "t", "f", "f"}}; };
   EXPECT_EQ(initialize(), "made");
-  EXPECT_EQ(creations, 0);
+  EXPECT_EQ(take_creations(), 0);
 }
 
-TEST_F(PostgresSchemaSetUp, VersionUnreadable_IsNotRecorded) {
+TEST_P(PostgresSchemaSetUp, VersionUnreadable_IsNotRecorded) {
   server.has_schema = true;
   server.catalogue = [](Rows& /*rights*/, Rows& tables) {
     if (!tables.empty()) tables.rows[0][3] = "f";
@@ -99,11 +80,11 @@ TEST_F(PostgresSchemaSetUp, VersionUnreadable_IsNotRecorded) {
   server.catalogue = nullptr;
   EXPECT_EQ(initialize(), "made");
   EXPECT_EQ(server.version, "1");
-  EXPECT_EQ(creations, 0);
+  EXPECT_EQ(take_creations(), 0);
 }
 
 // Tests on real servers have what else may be there.
-TEST_F(PostgresSchemaSetUp, UnfitSchema_IsRefusedWithAReason) {
+TEST_P(PostgresSchemaSetUp, UnfitSchema_IsRefusedWithAReason) {
   const std::string grants =
       "run \"dlock init\" with a role that may, and then GRANT USAGE ON SCHEMA \"dlock\" TO <role>; GRANT SELECT, "
       "INSERT, UPDATE ON ALL TABLES IN SCHEMA \"dlock\" TO <role>";
@@ -136,64 +117,59 @@ TEST_F(PostgresSchemaSetUp, UnfitSchema_IsRefusedWithAReason) {
     EXPECT_NE(words.find(each.words), words.npos) << words;
     EXPECT_EQ(code, each.code) << words;
   }
-  EXPECT_EQ(creations, 0);
+  EXPECT_EQ(take_creations(), 0);
 }
 
 // Others create the same, or have the lock of all who do.
 // Hazard: `CREATE ... IF NOT EXISTS` fails if several run at once
-TEST_F(PostgresSchemaSetUp, CreationRefused_RetriesOrFails) {
+TEST_P(PostgresSchemaSetUp, CreationRefused_RetriesOrFails) {
   for (const char* const each : {"23505", "42P07", "42710", "42P06", "40P01", "55P03", "42P01"}) {
     server.has_schema = false;
-    creations = 0;
-    state = each;
-    refusals = 1;
-    EXPECT_TRUE(initialize().starts_with("made; schema")) << each << ": " << said.back();
-    EXPECT_EQ(creations, 2) << each;
+    refuse("CREATE TABLE", each, 1);
+    EXPECT_TRUE(initialize().starts_with("made; schema")) << each << ": " << told.back();
+    EXPECT_EQ(take_creations(), 2) << each;
   }
   server.has_schema = false;
-  creations = 0;
-  state = "55P03";
-  refusals = 1'000'000;
+  refuse("CREATE TABLE", "55P03");
   (void)initialize(1min);
   EXPECT_EQ(code, errc::unavailable) << "not busy: no lock is";
-  EXPECT_EQ(creations, 10) << "not for ever";
-  state = "42501";
+  EXPECT_EQ(take_creations(), 10) << "not for ever";
+  refuse("CREATE TABLE", "42501");
   EXPECT_NE(initialize().find("GRANT USAGE"), std::string::npos) << "a right that was not asked about";
   EXPECT_EQ(code, errc::access_denied);
-  EXPECT_EQ(creations, 11);
+  EXPECT_EQ(take_creations(), 1);
 }
 
-TEST_F(PostgresSchemaSetUp, ConcurrentCallers_ShareOneRun) {
-  fate = Fate::hold;
+TEST_P(PostgresSchemaSetUp, ConcurrentCallers_ShareOneRun) {
+  spoil("BEGIN", Fate::hold);
   const std::size_t first = begin();
   engine.advance(2s);
   const std::size_t second = begin();
   engine.advance(3s);
-  EXPECT_EQ(said[first], "schema \"dlock\" could not be set up in time");
+  EXPECT_EQ(told[first], "schema \"dlock\" could not be set up in time");
   EXPECT_EQ(code, errc::unavailable);
-  EXPECT_EQ(said[second], "nothing");
-  fate = Fate::answer;
-  server.release_held();
+  EXPECT_EQ(told[second], "nothing");
+  heal();
   engine.run();
-  EXPECT_TRUE(said[second].starts_with("made; schema")) << said[second];
+  EXPECT_TRUE(told[second].starts_with("made; schema")) << told[second];
   EXPECT_EQ(server.wire().dialled, 1);
 }
 
-TEST_F(PostgresSchemaSetUp, NoCallerLeft_Stops) {
-  fate = Fate::hold;
+TEST_P(PostgresSchemaSetUp, NoCallerLeft_Stops) {
+  spoil("BEGIN", Fate::hold);
   (void)initialize();
   EXPECT_EQ(server.wire().open(), 0U);
   engine.advance(1h);
   EXPECT_EQ(server.wire().dialled, 1);
-  fate = Fate::lose_answer;
+  spoil("BEGIN", Fate::lose_answer);
   (void)initialize();
   EXPECT_EQ(code, errc::unavailable) << "the next call makes sure";
-  fate = Fate::answer;
+  heal();
   EXPECT_TRUE(initialize().starts_with("made"));
   EXPECT_EQ(server.wire().open(), 0U) << "its connection is closed";
 }
 
-TEST_F(PostgresSchemaSetUp, Handler_MayCallAgainOrDestroy) {
+TEST_P(PostgresSchemaSetUp, Handler_MayCallAgainOrDestroy) {
   server.may_create_schema = false;
   when_answered = [&] {
     when_answered = nullptr;
@@ -201,13 +177,13 @@ TEST_F(PostgresSchemaSetUp, Handler_MayCallAgainOrDestroy) {
     (void)begin();
   };
   (void)initialize();
-  EXPECT_TRUE(said.back().starts_with("made; schema")) << said.back();
-  when_answered = [&] { backend.reset(); };
+  EXPECT_TRUE(told.back().starts_with("made; schema")) << told.back();
+  when_answered = [&] { ours->backend.reset(); };
   const std::size_t last = begin();
   (void)begin();
   engine.advance(5s);
-  EXPECT_EQ(said[last], "made");
-  EXPECT_EQ(said[last + 1], "nothing");
+  EXPECT_EQ(told[last], "made");
+  EXPECT_EQ(told[last + 1], "nothing");
   EXPECT_EQ(engine.pending_timers(), 0U);
 }
 
