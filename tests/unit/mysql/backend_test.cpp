@@ -193,56 +193,6 @@ TEST_F(BackendTest, Proxy_LetsWaitersPollAndIsReportedOnce) {
 
 // --- Administration --------------------------------------------------------------------------------------------------
 
-TEST_P(EachStrategy, Administration_ShowsBreaksAndForgetsALock) {
-  const auto holder = client(1);
-  const auto admin = client(2);
-  const auto held = acquire(*holder, "x");
-  ASSERT_TRUE(held->grant);
-  std::vector<std::string> said;
-  const auto in_words = [](const LockInfo& info) {
-    return info.name + (info.held ? " held by " + info.holder : " free") + " token " +
-           std::to_string(info.token.value());
-  };
-  const auto ask = [&] {
-    admin->backend.inspect(LockKind::lock, "x", [&](const Result<LockInfo>& info) {
-      said.push_back(info.ok() ? in_words(info.value()) : info.failure().detail);
-    });
-    admin->backend.list(LockKind::lock, [&](const Result<std::vector<LockInfo>>& infos) {
-      for (const LockInfo& info : infos.value()) said.push_back(in_words(info));
-    });
-    engine.run();
-    return std::exchange(said, {});
-  };
-  const std::string token = " token " + std::to_string(held->grant->token.value());
-  EXPECT_EQ(ask(), (std::vector<std::string>(2, "x held by host:1:1" + token)));
-
-  const auto break_lock = [&] {
-    admin->backend.break_lock(LockKind::lock, "x", [&](const Result<bool>& broken) {
-      said.push_back(!broken.ok() ? broken.failure().detail : broken.value() ? "broken" : "not held");
-    });
-    engine.advance(1s);
-    return std::exchange(said, {});
-  };
-  EXPECT_EQ(break_lock(), std::vector<std::string>{"broken"});
-  EXPECT_EQ(break_lock(), std::vector<std::string>{"not held"});
-  // A token that was not committed is gone, too.
-  const std::string left = GetParam() == Strategy::for_update ? " token 0" : token;
-  EXPECT_EQ(ask(), (std::vector<std::string>(2, "x free" + left)));
-  EXPECT_EQ(release(*holder, *held), "not ours");
-
-  for (const auto idle : {1h, 0h}) {
-    engine.advance(1min);
-    admin->backend.forget({.name = "x", .idle = idle + 1s}, [&](const Result<std::vector<std::string>>& names) {
-      said.insert(said.end(), names.value().begin(), names.value().end());
-    });
-    engine.run();
-    const bool is_old = idle == 0h || GetParam() == Strategy::for_update;
-    EXPECT_EQ(std::exchange(said, {}).size(), is_old ? 1U : 0U);
-    if (is_old) break;
-  }
-  EXPECT_EQ(ask(), std::vector<std::string>{"x free token 0"});
-}
-
 TEST_F(BackendTest, Schema_IsMadeOnce) {
   server.remove_schema();
   const auto ours = client(1);
