@@ -305,19 +305,6 @@ TEST_P(BackendAdvisory, SessionReads_WriterIsBusyWithoutRequest) {
   EXPECT_EQ(said(*next), "granted");
 }
 
-// A refusal may come after the grant; but a reader that joins takes no lock.
-TEST_P(BackendAdvisory, RefusedReader_UnlocksUnlessShared) {
-  refuse("fence_rw.try_lock", "55P03", 1);
-  EXPECT_EQ(said(*read()), "unavailable");
-  EXPECT_EQ(sessions(), 0U);
-  const auto reader = read();
-  refuse("fence_rw.join", "55P03", 1);
-  EXPECT_EQ(said(*read()), "unavailable");
-  EXPECT_EQ(sessions(), 1U);
-  EXPECT_EQ(release(*ours, *reader), "released");
-  EXPECT_EQ(sessions(), 0U);
-}
-
 TEST_P(BackendAdvisory, GrantGivenBack_GoesToALaterTry) {
   EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
   spoil(try_word(), Fate::hold, 2);

@@ -1,9 +1,11 @@
 // Locks in rows that are no plain locks. Requests for what several may hold are one statement, whatever they want. Who
-// observes an election is told of each change.
+// observes an election is told of each change. With strategy=optimistic, a client takes over what it sees stand still.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "backend_rows_fixture.hpp"
+#include "backends/common/sql/observed_versions.hpp"
 
 namespace dlock::postgres {
 
@@ -141,6 +144,88 @@ TEST_P(BackendElections, NotificationQueueFull_GrantSucceeds) {
   engine.run();
   EXPECT_TRUE(leading->grant);
   EXPECT_EQ(count("acquire"), 2U);
+}
+
+// --- Holders that are seen to stand still ----------------------------------------------------------------------------
+
+class PostgresObservedVersions : public testing::Test {
+ protected:
+  std::chrono::nanoseconds note(std::int64_t version, std::chrono::nanoseconds lease = 30s,
+                                const std::string& owner = "a") {
+    return observed.note("x", {.owner = owner, .version = version}, lease, now);
+  }
+  [[nodiscard]] bool over() const { return !observed.over("x", now).owner.empty(); }
+
+  TimePoint now = TimePoint() + 1h;
+  ObservedVersions observed;
+};
+
+// Ten thousand waiters are ordinary, and the holders of all their locks may have died together.
+TEST_F(PostgresObservedVersions, AwaitedLocks_HaveNoLimit) {
+  constexpr int names = 25'000;
+  const auto look_at_all = [&] {
+    std::chrono::nanoseconds left{};
+    for (int i = 0; i < names; ++i) {
+      left = std::max(left, observed.note("x" + std::to_string(i), {.owner = "a", .version = i}, 10s, now));
+    }
+    return left;
+  };
+  for (int second = 10; second >= 0; --second) {
+    ASSERT_EQ(look_at_all(), std::chrono::seconds(second));
+    now += 1s;
+  }
+  for (int i = 0; i < names; ++i) ASSERT_FALSE(observed.over("x" + std::to_string(i), now).owner.empty()) << i;
+}
+
+// One that is tried for from time to time stays, and is dropped after long once there is much else.
+TEST_F(PostgresObservedVersions, RecentVersions_AreKept) {
+  for (const auto& [apart, kept] : {std::pair<std::chrono::nanoseconds, bool>(9min, true), {1h, false}}) {
+    (void)note(5);
+    now += apart;
+    for (int i = 0; i < 60'000; ++i) {
+      (void)observed.note(std::to_string(apart.count() + i), {.owner = "a", .version = 1}, 30s, now);
+    }
+    EXPECT_EQ(over(), kept);
+  }
+}
+
+// A lock whose version stays the same for its lease is taken over.
+class BackendRowsOfOptimistic : public BackendRowsTest {};
+INSTANTIATE_TEST_SUITE_P(, BackendRowsOfOptimistic, testing::Values(Strategy::optimistic), name_of_strategy);
+
+// Shows: hole postgresql-unwatched
+TEST_P(BackendRowsOfOptimistic, VersionUnchangedForOneLease_LockIsTakenOver) {
+  const auto held = taken_by_others("x");
+  engine.advance(4s);
+  const TimePoint first_seen = engine.now();
+  const auto waiting = ours->contend("x", true, 60s);
+  engine.advance(10s - 1ns);
+  EXPECT_FALSE(waiting->grant) << "one lease of the holder's, from when it was first seen";
+  engine.advance(10ms);
+  ASSERT_TRUE(waiting->grant);
+  EXPECT_GT(waiting->grant->token, held->grant->token);
+  EXPECT_LE(queries("acquire").back()->sent, first_seen + 10s + 5ms);
+  renew(*others, *held);
+  engine.run();
+  EXPECT_EQ(take_answers(), Words{"x lost"});
+}
+
+// Shows: hole postgresql-unwatched
+TEST_P(BackendRowsOfOptimistic, SeparateTries_UseTheVersionsThatTheClientSaw) {
+  const auto held = taken_by_others("x");
+  spoil(".acquire", Fate::hold, 1);
+  const auto first = acquire("x");
+  engine.advance(2s);
+  heal();
+  engine.run();
+  EXPECT_EQ(said(*first), "busy") << "it stands still from when the answer that showed it arrived";
+  engine.advance(10s - 1ns);
+  EXPECT_EQ(said(*acquire("x")), "busy");
+  engine.advance(1ns);
+  const auto theirs = others->contend("x", false);
+  engine.run();
+  EXPECT_EQ(said(*theirs), "busy");
+  EXPECT_EQ(said(*acquire("x")), "granted");
 }
 
 }  // namespace

@@ -50,19 +50,6 @@ TEST_P(BackendRows, Query_HasUpTo500Requests) {
   for (const auto& each : attempts) ASSERT_TRUE(each->grant);
 }
 
-TEST_P(BackendRows, Query_OrdersReleasesRenewalsAcquires) {
-  const auto x = acquire("x");
-  const auto y = acquire("y");
-  (void)take_sent();
-  const auto next = ours->contend("x", false);
-  renew(*y);
-  give_back(*x);
-  engine.run();
-  EXPECT_EQ(take_sent(), Words{"release renew acquire"});
-  EXPECT_EQ(take_answers(), (Words{"x released", "y renewed"}));
-  EXPECT_EQ(said(*next), "granted") << "it is free by then";
-}
-
 // Else the server could have carried out a part of it while the rest is not sent yet, and keep rows locked meanwhile.
 // Hazard: a client that stops in the middle of a query keeps rows locked
 TEST_P(BackendRows, QueryOfSeveralCommands_IsSentAtOnce) {
@@ -300,20 +287,6 @@ TEST_P(BackendRows, RowLockedBriefly_IsTriedAgain) {
   EXPECT_EQ(take_answers(), Words{"brief unavailable"}) << "not past its deadline";
 }
 
-TEST_P(BackendRows, FreeRowBeingChanged_BusyAndTriedSoon) {
-  EXPECT_EQ(release(*ours, *acquire("x")), "released");
-  row("x").locked = true;
-  EXPECT_EQ(said(*acquire("x")), "busy");
-  (void)take_sent();
-  const auto waiting = acquire("x", true);
-  engine.advance(1s);
-  EXPECT_FALSE(waiting->grant);
-  EXPECT_LT(count("acquire"), 200U);
-  row("x").locked = false;
-  engine.advance(60ms);
-  EXPECT_TRUE(waiting->grant);
-}
-
 // Its own transaction may be the one that is changing the row: not finished yet, or looked at by somebody.
 TEST_P(BackendRows, RowBeingChanged_OutcomeStaysUnknown) {
   spoil(".acquire", Fate::lose_answer, 1);
@@ -333,31 +306,6 @@ TEST_P(BackendRows, RowBeingChanged_OutcomeStaysUnknown) {
   row("x").locked = false;
   engine.advance(3s);
   EXPECT_EQ(owners("x"), 0U);
-}
-
-// Time stands still in it, so there can be no poll interval.
-// Shows: waiters-woken
-TEST_P(BackendRows, Release_WakesOneWaiterOfAClient) {
-  const auto holder = held_by_others("x");
-  Attempts waiting;
-  for (int i = 0; i < 20; ++i) waiting.push_back(acquire("x", true));
-  EXPECT_EQ(waiting[0]->busy_reports, 2) << "once more after it began to watch";
-  (void)take_sent();
-  const TimePoint now = engine.now();
-  EXPECT_EQ(release(*others, *holder, 0s), "released");
-  EXPECT_EQ(take_sent(), Words{"acquire"});
-  FencingToken last = holder->grant->token;
-  while (!waiting.empty()) {
-    const auto granted = std::find_if(waiting.begin(), waiting.end(), [](const auto& each) { return each->grant; });
-    ASSERT_NE(granted, waiting.end()) << waiting.size();
-    const auto attempt = std::move(*granted);
-    waiting.erase(granted);
-    for (const auto& each : waiting) EXPECT_FALSE(each->grant);
-    EXPECT_GT(std::exchange(last, attempt->grant->token), FencingToken());
-    attempt->contention.reset();
-    EXPECT_EQ(release(*ours, *attempt, 0s), "released");
-  }
-  EXPECT_EQ(engine.now(), now);
 }
 
 // Shows: crash-safety, renewal

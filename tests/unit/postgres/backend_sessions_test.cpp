@@ -58,18 +58,6 @@ TEST_P(BackendSessions, HeldLock_BusyAndTheSessionIsReused) {
   EXPECT_EQ(server.wire().dialled, dialled);
 }
 
-// Shows: only-the-owner
-TEST_P(BackendSessions, ForeignOwner_ReleasesNothing) {
-  const auto x = acquire("x");
-  Attempt stranger;
-  stranger.grant = *x->grant;
-  stranger.grant->owner = ours->host.new_owner_id();
-  EXPECT_EQ(release(*ours, stranger), "not ours");
-  EXPECT_EQ(owners("x"), 1U);
-  EXPECT_EQ(release(*ours, *x), "released");
-  EXPECT_EQ(release(*ours, *x), "not ours");
-}
-
 TEST_P(BackendSessions, LeaseBeyondSessions_IsRefused) {
   ours->lease = options.lease + 1ms;
   const auto x = acquire("x", true);

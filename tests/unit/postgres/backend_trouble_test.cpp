@@ -14,7 +14,6 @@ namespace dlock::postgres {
 namespace {
 
 using test::failed;
-using test::lost;
 
 class BackendTrouble : public BackendTest {
  protected:
@@ -257,18 +256,6 @@ TEST_P(BackendTrouble, WaiterGivesUp_LeavesNothing) {
   engine.advance(2s);
   EXPECT_EQ(owners("x"), 1U);
   EXPECT_EQ(sent_within(1h), 0U);
-}
-
-// Shows: renewal
-TEST_P(BackendTrouble, LeaseEndsDuringSuspend_IsLostAndFree) {
-  const auto a = acquire("a");
-  engine.sleep_through(options.lease + 1s);
-  engine.advance(5s);
-  if (!of_rows()) {  // of a row the core knows when its lease ends
-    EXPECT_TRUE(lost(ours->host, a->request.owner));
-  }
-  EXPECT_EQ(release(*ours, *a), of_rows() ? "released" : "not ours");
-  EXPECT_EQ(owners("a"), 0U);
 }
 
 TEST_P(BackendTrouble, TryTimesOut_NamesTheCause) {

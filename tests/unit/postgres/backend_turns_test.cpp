@@ -58,15 +58,6 @@ TEST_P(BackendTurns, MoreWaitersThanConnections_EachQueuesInTurn) {
   for (const auto& each : waiting) EXPECT_LE(each->busy_reports, 400);
 }
 
-TEST_P(BackendTurns, ManyWaiters_RequestsAreSpaced) {
-  const Attempts waiting = wait_for_names_held_elsewhere(99);
-  engine.advance(2s);
-  sent.clear();
-  engine.advance(4s);
-  EXPECT_LT(sent.size(), 2000U);
-  EXPECT_GT(sent.size(), 40U);
-}
-
 TEST_P(BackendTurns, AllConnectionsWait_HolderRenewsAndReleases) {
   const auto a = acquire("a");
   const Attempts waiting = wait_for_names_held_elsewhere(12);

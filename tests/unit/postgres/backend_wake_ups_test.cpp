@@ -102,14 +102,6 @@ TEST_P(BackendWakeUps, MarkExpires_IsRenewedWhileWaitersAreLeft) {
   EXPECT_EQ(listens(), 1U);
 }
 
-TEST_P(BackendWakeUps, ManyNames_AreMarkedInSeveralQueries) {
-  std::vector<std::unique_ptr<Watch>> waiting;
-  for (int i = 0; i < 1200; ++i) waiting.push_back(watch("n" + std::to_string(i), "n"));
-  engine.run();
-  EXPECT_EQ(sizes("mark"), (std::vector<std::size_t>{500, 500, 200}));
-  EXPECT_EQ(told.size(), 1200U) << "nobody has ever had them";
-}
-
 TEST_P(BackendWakeUps, FreeLock_IsMarkedLessOften) {
   const FakeLockTable::Row held = row("x");
   const auto set_free = [this] {
@@ -173,23 +165,8 @@ TEST_P(BackendWakeUps, MarkFails_RetriesAfterASecond) {
   EXPECT_TRUE(told.empty());
 }
 
-TEST_P(BackendWakeUps, WaiterReturns_IsMarkedAgain) {
-  for (const bool comes_back : {false, true}) {
-    (void)take_sent();
-    spoil(".mark", Fate::hold, 1);
-    row("x").locked = true;
-    auto waiting = watching("x", "a");
-    row("x").locked = false;
-    waiting.reset();
-    if (comes_back) waiting = watch("x", "b");
-    heal();
-    engine.advance(5s);
-    EXPECT_EQ(marks(), comes_back ? 2U : 1U);
-    EXPECT_EQ(is_marked("x"), comes_back);
-    EXPECT_TRUE(told.empty());
-  }
-}
-
+// Time stands still in it, so there can be no poll interval.
+// Shows: waiters-woken
 TEST_P(BackendWakeUps, Release_NotifiesTheLongestWaiterThenTheNext) {
   auto a = watch("x", "a");
   auto b = watch("x", "b");
@@ -318,20 +295,6 @@ TEST_P(BackendWakeUps, ConnectionBreaks_ListensAndMarksAgain) {
     free(name);
     EXPECT_EQ(std::count(told.begin(), told.end(), name), 1) << outage.count();
   }
-}
-
-TEST_P(BackendWakeUps, ListenRefused_RetriesOnANewConnection) {
-  server.wire().dialling = FakeServer::Dialling::refuse_password;
-  const int dialled = server.wire().dialled;
-  const auto first = watching("x", "a");
-  engine.advance(5min);
-  EXPECT_EQ(server.wire().dialled, dialled + 1);
-  server.wire().dialling = FakeServer::Dialling::accept;
-  refuse("LISTEN", "53200", 2);
-  const auto second = watching("y", "b");
-  engine.advance(1s);
-  EXPECT_EQ(listens(), 3U);
-  EXPECT_EQ(sizes("mark"), std::vector<std::size_t>{2});
 }
 
 TEST_P(BackendWakeUps, BehindAPooler_WaitersPoll) {
