@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "live_connection.hpp"
-#include "tests/support/hostile_server.hpp"
 #include "tests/support/mysql_server.hpp"
 #include "torture/rig/tcp_proxy.hpp"
 
@@ -113,26 +112,6 @@ TEST_F(MysqlConnectionTest, SilentHost_LeavesTimeForTheNext) {
       shared().url_of("127.0.0.1:" + std::to_string(proxy.port()) + "," + shared().address(), ""));
   EXPECT_TRUE(connection.open(3s));
   expect_refused(shared().url_at(proxy.port()), errc::unavailable, "no connection in time", 300ms);
-}
-
-// Shows: deadlines
-TEST_F(MysqlConnectionTest, HostileGreeting_IsNoSession) {
-  const Hostility hostilities[] = {
-      {"end", {.close = true}},
-      {"garbage", {.bytes = "SSH-2.0-OpenSSH_9.2\r\n", .close = true}},
-      {"endless_garbage", {.repeat = std::string("\x7f\x00\xfe", 3)}},
-      {"endless_packet", {.repeat = std::string("\xff\xff\xff\x00", 4)}},
-      {"short_packet", {.bytes = std::string("\x01\x00\x00\x00\x0a", 5)}},
-      {"error", {.bytes = std::string("\x07\x00\x00\x00\xff\x10\x04Full", 11)}},
-      {"half_an_error", {.bytes = std::string("\x02\x00\x00\x00\xff\x10", 6)}},
-  };
-  for (const Hostility& each : hostilities) {
-    SCOPED_TRACE(each.name);
-    const ScriptedServer server([answer = each.answer](const std::string&) { return answer; });
-    LiveConnection connection("mysql://u:p@127.0.0.1:" + std::to_string(server.port()));
-    EXPECT_FALSE(connection.open(1s));
-    EXPECT_TRUE(is_error_of_hostile_server(connection.lost().code)) << connection.lost().detail;
-  }
 }
 
 TEST_F(MysqlConnectionTest, StatementReplication_IsRefused) {
@@ -400,18 +379,6 @@ TEST_F(MysqlConnectionTest, SilentLockSession_IsEndedByTheServer) {
   shared().await("IS_FREE_LOCK('silent')");
 }
 
-// Shows: deadlines
-TEST_F(MysqlConnectionTest, FrozenServer_EndsAtTheDeadline) {
-  MysqlServer server;
-  LiveConnection& connection = open(server.url());
-  server.freeze();
-  expect_refused(server.url(), errc::unavailable, "in time", 400ms);
-  const auto answer = connection.ask("SELECT 1");
-  connection.break_off();
-  EXPECT_EQ(answer->outcome().problem, Problem::unknown_outcome);
-  EXPECT_EQ(connection.lost().detail, "given up");
-}
-
 // Shows: no-residue
 TEST_F(MysqlConnectionTest, AbandonedWait_LeavesTheQueue) {
   LiveConnection& connection = open();
@@ -424,14 +391,6 @@ TEST_F(MysqlConnectionTest, AbandonedWait_LeavesTheQueue) {
   shared().await("NOT " + waits);
   shared().run("DO RELEASE_LOCK('waited-for')");
   EXPECT_EQ(shared().value("SELECT IS_FREE_LOCK('waited-for')"), "1");
-}
-
-// Shows: nothing-guessed
-TEST_F(MysqlConnectionTest, LostAnswer_IsAnUnknownOutcome) {
-  rig::TcpProxy proxy(rig::Endpoint::loopback(shared().port()));
-  LiveConnection& connection = open(shared().url_at(proxy.port()));
-  proxy.lose_reply_to("GET_LOCK");
-  EXPECT_EQ(connection.ask("SELECT GET_LOCK('answer', 0)")->outcome().problem, Problem::unknown_outcome);
 }
 
 }  // namespace

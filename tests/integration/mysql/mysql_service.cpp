@@ -100,6 +100,9 @@ const ServiceKind& service_kind() {
           {
               {"endless_garbage", {.repeat = std::string("\x7f\x00\xfe", 3)}},
               {"endless_packet", {.bytes = beginning(0xffffff, 1), .repeat = "x"}},
+              {"endless_packets", {.repeat = std::string("\xff\xff\xff\x00", 4)}},
+              {"short_greeting", {.bytes = packet(0, "\x0a")}},
+              {"refusal", {.bytes = packet(0, std::string("\xff\x10\x04") + "Full")}},
               {"giant_error", {.bytes = beginning(0xfffffe, 1) + "\xff\x10\x04", .repeat = "x"}},
               {"half_an_error", {.bytes = packet(1, "\xff\x10")}},
               {"file_wanted", {.bytes = packet(1, "\xfb/etc/passwd")}},

@@ -314,14 +314,6 @@ TEST_F(PostgresConnectionTest, AbandonedWait_LeavesTheQueue) {
   server.await("NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')");
 }
 
-// Shows: nothing-guessed
-TEST_F(PostgresConnectionTest, LostAnswer_IsAnUnknownOutcome) {
-  LiveConnection& connection = open(server.url_at(proxy.port()));
-  proxy.lose_reply_to("pg_advisory_lock_shared");
-  EXPECT_EQ(connection.ask("SELECT pg_advisory_lock_shared(19)")->outcome().problem, Problem::unknown_outcome);
-  EXPECT_EQ(connection.lost().code, errc::unavailable);
-}
-
 TEST_F(PostgresConnectionTest, UnsentQuery_IsNeverExecuted) {
   LiveConnection& connection = open(server.url_at(proxy.port()));
   server.run("CREATE TABLE public.taken(x text)");

@@ -1,5 +1,5 @@
-// Sessions that are ended, processes of the server that are killed, rows that are lost, standbys that are promoted,
-// servers that have no connections left, clients with fewer connections than threads that nest locks.
+// Processes of the server that are killed, rows that are lost, standbys that are promoted, servers that have no
+// connections left, clients with fewer connections than threads that nest locks.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -15,40 +15,6 @@
 namespace dlock::test {
 
 namespace {
-
-class TerminatedTest : public PostgresStrategyTest {
- protected:
-  // The server can tell its sessions from those of others, and it owns what it makes together with them.
-  TerminatedTest() {
-    server.run("DROP ROLE IF EXISTS doomed; CREATE ROLE doomed LOGIN IN ROLE locker PASSWORD 'doomed'");
-    server.run("ALTER ROLE doomed SET role = locker");
-  }
-};
-INSTANTIATE_TEST_SUITE_P(, TerminatedTest, testing::ValuesIn(tested()), strategy_name);
-
-// Shows: loss-signal, hole postgresql-connection-ends
-TEST_P(TerminatedTest, Holder_IsNotifiedOfTheLossOrKeepsTheLock) {
-  Contender holder(as("doomed", {.lease = in_session() ? Duration(10min) : Duration(9s)}), "held");
-  Contender other(steady(), "held");
-  Lease lease = take(holder.lock);
-  const LossEvent loss(lease);
-  Pending waiting(other.lock, {});
-  await_waiter("held");
-  EXPECT_NE(server.value(PostgresLock(GetParam(), "held").residue()), "0");
-  EXPECT_NE(
-      server.value("SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity WHERE usename = 'doomed'"),
-      "0");
-  if (in_session()) {
-    loss.event().wait("the loss is not signalled");
-  } else {
-    await_renewal(lease);
-    EXPECT_FALSE(waiting.done());
-  }
-  EXPECT_EQ(lease.held(), !in_session());
-  EXPECT_EQ(lease.release(), !in_session());
-  EXPECT_GT(waiting.lease().token(), lease.token());
-  await_no_residue("held");
-}
 
 // By default its commits do not wait for the disk, and what they wrote stays in memory for long.
 class LazyServerTest : public PostgresStrategyTest {

@@ -47,12 +47,6 @@ TEST_P(RowsBehindAPoolerTest, Clients_ExcludeEachOtherWithoutListen) {
   expect_exclusion(steady(), pooled("pooler=transaction"));
 }
 
-// Shows: waiters-woken
-TEST_P(RowsBehindAPoolerTest, Waiters_PollAndReportIt) {
-  EXPECT_FALSE(pooled("pooler=transaction").capabilities().wakes_waiters);
-  EXPECT_TRUE(steady().capabilities().wakes_waiters);
-}
-
 // Hazard: behind a pooler, settings reach others and prepared statements disappear
 TEST_P(RowsBehindAPoolerTest, ServerSessions_KeepNoSettings) {
   {
@@ -95,12 +89,6 @@ TEST_P(SessionsBehindAPoolerTest, DetectedPooler_IsRefused) {
   EXPECT_TRUE(mentions(ours.client.diagnose(), Finding::Severity::error, "pooler"));
   server.await("NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')");
   server.await("NOT EXISTS (SELECT FROM pg_stat_activity WHERE state LIKE 'idle in transaction%')");
-}
-
-TEST_P(SessionsBehindAPoolerTest, SessionPooler_ExcludesClients) {
-  const PgBouncer sessions(server, {.pool_mode = "session", .pool_size = 20});
-  const std::string url = server.url_at(sessions.port(), strategy("pooler=session"));
-  expect_exclusion(connect_patiently(url, patient()), connect_patiently(url, patient()));
 }
 
 }  // namespace
