@@ -1,17 +1,12 @@
 // MariaDB as a subject of the suite: a server shared by all tests of a process, with a proxy for disturbed clients.
-#include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <optional>
-#include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "backends/mysql/options.hpp"
 #include "backends/mysql/sql/layout.hpp"
-#include "server_fixture.hpp"
+#include "database_fixture.hpp"
 #include "tests/support/mysql_locks.hpp"
 #include "tests/support/mysql_server.hpp"
 
@@ -33,56 +28,21 @@ MysqlServer& shared_server() {
   return *server;
 }
 
-class MysqlFixture final : public ServerFixture {
+class MysqlFixture final : public DatabaseFixture {
  public:
   // The service is emptied for each fixture.
   explicit MysqlFixture(Strategy strategy)
-      : ServerFixture(way_to({shared_server().port()})),
+      : DatabaseFixture(shared_server().port(), "strategy=" + std::string(mysql::to_string(strategy)),
+                        mysql::lives_in_sessions(strategy)),
         strategy_(strategy),
-        server_(shared_server()),
-        proxy_(*disturbed().front()) {
+        server_(shared_server()) {
     for (const mysql::TableDefinition& table : mysql::layout()) {
       if (table.name != "meta") server_.run("TRUNCATE dlock." + std::string(table.name));
     }
   }
 
-  [[nodiscard]] std::string url() const override { return server_.url(parameters()); }
-  [[nodiscard]] Client make_client(ClientOptions options, Link link) override {
-    if (link == Link::disturbed) return connect(server_.url_at(proxy_.port(), parameters(link)), std::move(options));
-    // A client that will be killed does not wait long to close.
-    if (!mysql::lives_in_sessions(strategy_) || options.close_timeout >= ClientOptions().close_timeout) {
-      return connect(server_.url(parameters(link)), std::move(options));
-    }
-    const Mortal& mortal = make_mortal();
-    const std::string whole = server_.url_at(mortal.way.front()->port(), parameters(link));
-    return connect("mysql://" + mortal.user + ":" + mortal.user + whole.substr(whole.find('@')), std::move(options));
-  }
-  [[nodiscard]] std::optional<Missing> missing(Feature feature) const override {
-    if (feature == Feature::kill_session && !mysql::lives_in_sessions(strategy_)) {
-      return Missing{Missing::Kind::not_applicable, "there is no session: every lock has a lease of its own"};
-    }
-    return ServerFixture::missing(feature);
-  }
   void kill_hold(LockKind kind, const std::string& name) override {
     MysqlLock(strategy_, name, kind).take_away(server_);
-  }
-  void kill_session(Client& client) override {
-    const auto mortal = std::find_if(mortal_.begin(), mortal_.end(), [&](const Mortal& each) {
-      return client.url().find(addresses_of(each.way) + "/") != std::string::npos;
-    });
-    if (mortal == mortal_.end()) throw std::logic_error("this client was not made to die");
-    cut_off(mortal->way);
-    server_.run("KILL USER " + mortal->user);
-    server_.await("NOT EXISTS (SELECT 1 FROM information_schema.processlist WHERE user = '" + mortal->user + "')");
-  }
-  void cut() override {
-    proxy_.refuse(true);
-    // A server that noticed would free the locks of a session at once, perhaps before their holder knows.
-    proxy_.sever();
-  }
-  void heal() override {
-    proxy_.end_severed();
-    proxy_.refuse(false);
   }
   void lose_next_answer() override {
     // The prefix of all locks' names in the suite; statements have it in hexadecimal digits.
@@ -102,30 +62,21 @@ class MysqlFixture final : public ServerFixture {
   }
 
  private:
-  // A client that will be killed has its own path, so that it can be cut off for good, and its own user, by which the
-  // server distinguishes its sessions.
-  struct Mortal {
-    std::string user;
-    Way way;
-  };
-
-  [[nodiscard]] std::string parameters() const { return "strategy=" + std::string(mysql::to_string(strategy_)); }
-  [[nodiscard]] std::string parameters(Link link) const {
-    if (!mysql::lives_in_sessions(strategy_)) return parameters();
-    return parameters() + (link == Link::disturbed ? "&lease=3s" : "&lease=8s");
+  [[nodiscard]] std::string url_at(std::uint16_t port, const std::string& parameters) const override {
+    return server_.url_at(port, parameters);
   }
-  [[nodiscard]] Mortal& make_mortal() {
-    const std::string user = "mortal_" + std::to_string(mortal_.size());
-    server_.run("CREATE OR REPLACE USER " + user + " IDENTIFIED BY '" + user + "'");
-    server_.run("GRANT ALL ON dlock.* TO " + user);
-    server_.run("GRANT ALL ON " + std::string(MysqlServer::database) + ".* TO " + user);
-    return mortal_.emplace_back(Mortal{.user = user, .way = way_to({server_.port()})});
+  void create_user(const std::string& name) override {
+    server_.run("CREATE OR REPLACE USER " + name + " IDENTIFIED BY '" + name + "'");
+    server_.run("GRANT ALL ON dlock.* TO " + name);
+    server_.run("GRANT ALL ON " + std::string(MysqlServer::database) + ".* TO " + name);
+  }
+  void end_sessions_of(const std::string& user) override {
+    server_.run("KILL USER " + user);
+    server_.await("NOT EXISTS (SELECT 1 FROM information_schema.processlist WHERE user = '" + user + "')");
   }
 
   const Strategy strategy_;
   MysqlServer& server_;
-  rig::TcpProxy& proxy_;
-  std::deque<Mortal> mortal_;
 };
 
 std::vector<LockKind> kinds_of(Strategy strategy) {

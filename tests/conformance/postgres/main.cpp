@@ -1,18 +1,15 @@
 // PostgreSQL as a subject of the suite: a server shared by all tests of a process, with a proxy for disturbed clients.
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "backends/postgres/options.hpp"
 #include "backends/postgres/schema/layout.hpp"
-#include "server_fixture.hpp"
+#include "database_fixture.hpp"
 #include "tests/support/pgbouncer.hpp"
 #include "tests/support/postgres_locks.hpp"
 #include "tests/support/postgres_server.hpp"
@@ -34,11 +31,7 @@ enum class Setup {
 // as it ends, however often it was prepared before.
 const std::string counting = "shared_preload_libraries = 'pg_stat_statements'";
 
-// For clients that will be killed, numbered from 0.
-constexpr std::size_t most_mortal_roles = 20;
-std::string mortal_role(std::size_t number) {
-  return "mortal_" + std::to_string(number);
-}
+constexpr std::size_t most_mortal_users = 20;
 
 // The server of a subject, its pooler, if any, and the superuser's view of it.
 class PostgresService {
@@ -63,7 +56,7 @@ class PostgresService {
     if (setup == Setup::pooled) pooler_.emplace(server_, test::PgBouncerConfig{.pool_size = 4});
     if (setup == Setup::session_pooled) {
       std::vector<std::string> roles;
-      for (std::size_t i = 0; i < most_mortal_roles; ++i) roles.push_back(mortal_role(i));
+      for (std::size_t i = 0; i < most_mortal_users; ++i) roles.push_back(DatabaseFixture::mortal_user(i));
       // By default it would not try a restarted server again for 15 s.
       pooler_.emplace(server_, test::PgBouncerConfig{.pool_mode = "session",
                                                      .pool_size = 700,
@@ -94,57 +87,25 @@ class PostgresService {
   std::optional<test::PgBouncer> pooler_;
 };
 
-class PostgresFixture final : public ServerFixture {
+std::string parameters_of(Setup setup, Strategy strategy) {
+  std::string text = "strategy=" + std::string(postgres::to_string(strategy));
+  if (setup == Setup::pooled) text += "&pooler=transaction";
+  if (setup == Setup::session_pooled) text += "&pooler=session";
+  return text;
+}
+
+class PostgresFixture final : public DatabaseFixture {
  public:
   // The service is emptied for each fixture.
   PostgresFixture(Setup setup, Strategy strategy)
-      : ServerFixture(way_to({PostgresService::of(setup).port()})),
-        setup_(setup),
+      : DatabaseFixture(PostgresService::of(setup).port(), parameters_of(setup, strategy), lives_in_sessions(strategy)),
         strategy_(strategy),
-        service_(PostgresService::of(setup)),
-        proxy_(*disturbed().front()) {
+        service_(PostgresService::of(setup)) {
     service_.empty();
   }
 
-  [[nodiscard]] std::string url() const override { return service_.server().url_at(service_.port(), parameters()); }
-  [[nodiscard]] Client make_client(ClientOptions options, Link link) override {
-    const PostgresServer& server = service_.server();
-    if (link == Link::disturbed) return connect(server.url_at(proxy_.port(), parameters(link)), std::move(options));
-    // A client that will be killed does not wait long to close.
-    if (!lives_in_sessions(strategy_) || options.close_timeout >= ClientOptions().close_timeout) {
-      return connect(server.url_at(service_.port(), parameters(link)), std::move(options));
-    }
-    const Mortal& mortal = make_mortal();
-    const std::string whole = server.url_at(mortal.way.front()->port(), parameters(link));
-    return connect("postgresql://" + mortal.role + ":" + mortal.role + whole.substr(whole.find('@')),
-                   std::move(options));
-  }
-  [[nodiscard]] std::optional<Missing> missing(Feature feature) const override {
-    if (feature == Feature::kill_session && !lives_in_sessions(strategy_)) {
-      return Missing{Missing::Kind::not_applicable, "there is no session: every lock has a lease of its own"};
-    }
-    return ServerFixture::missing(feature);
-  }
   void kill_hold(LockKind kind, const std::string& name) override {
     service_.server().run(PostgresLock(strategy_, name, kind).take_away());
-  }
-  void kill_session(Client& client) override {
-    const auto mortal = std::find_if(mortal_.begin(), mortal_.end(), [&](const Mortal& each) {
-      return client.url().find(addresses_of(each.way) + "/") != std::string::npos;
-    });
-    if (mortal == mortal_.end()) throw std::logic_error("this client was not made to die");
-    cut_off(mortal->way);
-    service_.server().run("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = '" +
-                          mortal->role + "'");
-  }
-  void cut() override {
-    proxy_.refuse(true);
-    // A server that noticed would free the locks of a session at once, perhaps before their holder knows.
-    proxy_.sever();
-  }
-  void heal() override {
-    proxy_.end_severed();
-    proxy_.refuse(false);
   }
   void lose_next_answer() override {
     proxy_.lose_reply_to("dlock-conformance/");  // the prefix of all locks' names in the suite
@@ -159,40 +120,22 @@ class PostgresFixture final : public ServerFixture {
   }
 
  private:
-  // A client that will be killed has its own path, so that it can be cut off for good, and its own role, by which the
-  // server distinguishes its sessions.
-  struct Mortal {
-    std::string role;
-    Way way;
-  };
-
-  [[nodiscard]] std::string parameters() const {
-    std::string text = "strategy=" + std::string(postgres::to_string(strategy_));
-    if (setup_ == Setup::pooled) text += "&pooler=transaction";
-    if (setup_ == Setup::session_pooled) text += "&pooler=session";
-    return text;
+  [[nodiscard]] std::string url_at(std::uint16_t port, const std::string& parameters) const override {
+    return service_.server().url_at(port, parameters);
   }
-  [[nodiscard]] std::string parameters(Link link) const {
-    if (!lives_in_sessions(strategy_)) return parameters();
-    // A lease that lasts while a busy machine starts that many processes of the server; tests wait for the end of one
-    // that is cut off.
-    return parameters() + (link == Link::disturbed ? "&lease=3s" : "&lease=8s");
-  }
-  [[nodiscard]] Mortal& make_mortal() {
-    // The other clients must be able to use the objects that it creates.
-    const std::string role = mortal_role(mortal_.size());
+  void create_user(const std::string& name) override {
     PostgresServer& server = service_.server();
-    server.run("DROP ROLE IF EXISTS " + role);
-    server.run("CREATE ROLE " + role + " LOGIN IN ROLE " + PostgresServer::user + " PASSWORD '" + role + "'");
-    server.run("ALTER ROLE " + role + " SET role = " + PostgresServer::user);
-    return mortal_.emplace_back(Mortal{.role = role, .way = way_to({service_.port()})});
+    server.run("DROP ROLE IF EXISTS " + name);
+    server.run("CREATE ROLE " + name + " LOGIN IN ROLE " + PostgresServer::user + " PASSWORD '" + name + "'");
+    server.run("ALTER ROLE " + name + " SET role = " + PostgresServer::user);
+  }
+  void end_sessions_of(const std::string& user) override {
+    service_.server().run("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = '" + user +
+                          "'");
   }
 
-  const Setup setup_;
   const Strategy strategy_;
   PostgresService& service_;
-  rig::TcpProxy& proxy_;
-  std::deque<Mortal> mortal_;
 };
 
 std::vector<LockKind> kinds_of(Strategy strategy) {
