@@ -54,6 +54,21 @@ TEST_F(MysqlGaleraTest, LocksOfSessions_NeedASingleWriter) {
   }
 }
 
+TEST_F(MysqlGaleraTest, LockInATable_IsOneOnAllNodes) {
+  Client first = connect(node(0).url());
+  Client second = connect(node(2).url());
+  DistributedLock ours = first.make_lock("one-lock");
+  DistributedLock theirs = second.make_lock("one-lock");
+  FencingToken last;
+  for (int i = 0; i < 20; ++i) {
+    Lease lease = (i % 2 == 0 ? ours : theirs).acquire({.wait = 20s});
+    EXPECT_GT(lease.token(), last);
+    last = lease.token();
+    EXPECT_FALSE((i % 2 == 0 ? theirs : ours).try_acquire());
+    EXPECT_TRUE(lease.release());
+  }
+}
+
 // Hazard: a Galera node that reports a rolled-back transaction as committed
 // Without QueryText::forbids_retries, about one grant in 7,000 overlaps another one.
 TEST_F(MysqlGaleraTest, Contenders_NeverHoldTogether) {

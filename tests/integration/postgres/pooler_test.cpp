@@ -91,6 +91,12 @@ TEST_P(SessionsBehindAPoolerTest, DetectedPooler_IsRefused) {
   server.await("NOT EXISTS (SELECT FROM pg_stat_activity WHERE state LIKE 'idle in transaction%')");
 }
 
+TEST_P(SessionsBehindAPoolerTest, SessionPooler_ExcludesClients) {
+  const PgBouncer sessions(server, {.pool_mode = "session", .pool_size = 20});
+  const std::string url = server.url_at(sessions.port(), strategy("pooler=session"));
+  expect_exclusion(connect_patiently(url, patient()), connect_patiently(url, patient()));
+}
+
 }  // namespace
 
 }  // namespace dlock::test

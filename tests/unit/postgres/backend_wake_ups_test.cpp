@@ -297,6 +297,20 @@ TEST_P(BackendWakeUps, ConnectionBreaks_ListensAndMarksAgain) {
   }
 }
 
+TEST_P(BackendWakeUps, ListenRefused_RetriesOnANewConnection) {
+  server.wire().dialling = FakeServer::Dialling::refuse_password;
+  const int dialled = server.wire().dialled;
+  const auto first = watching("x", "a");
+  engine.advance(5min);
+  EXPECT_EQ(server.wire().dialled, dialled + 1);
+  server.wire().dialling = FakeServer::Dialling::accept;
+  refuse("LISTEN", "53200", 2);
+  const auto second = watching("y", "b");
+  engine.advance(1s);
+  EXPECT_EQ(listens(), 3U);
+  EXPECT_EQ(sizes("mark"), std::vector<std::size_t>{2});
+}
+
 TEST_P(BackendWakeUps, BehindAPooler_WaitersPoll) {
   server.wire().info.pooled = true;
   for (const bool is_known : {false, true}) {
