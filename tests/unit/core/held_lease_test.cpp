@@ -156,21 +156,9 @@ TEST_F(HeldLeaseTest, LeaseWithoutARenewal_IsLostAndNotReleased) {
   EXPECT_EQ(observer_->count("lost x"), 2U);
 }
 
+// The process was suspended past the lease, or the engine had read the clock before the program did, and writes or
+// renews afterwards.
 // Shows: known-end
-TEST_F(HeldLeaseTest, SuspensionPastTheLease_IsALossAtTheFirstCall) {
-  answer_renewals();
-  const Lease lease = hold();
-  engine_->manual_clock().advance(31s);
-  EXPECT_FALSE(lease.held()) << "nothing has run yet";
-  EXPECT_TRUE(lease.lost().stop_requested()) << "seen at once by whoever asks";
-  engine_->run();
-  EXPECT_FALSE(lease.held());
-  EXPECT_EQ(service_->renewals_asked, 0U) << "what is over is not renewed";
-  EXPECT_EQ(stats().lost, 1U);
-  EXPECT_EQ(observer_->count("lost x"), 1U);
-}
-
-// The engine had read the clock before the program did, and writes or renews afterwards.
 TEST_F(HeldLeaseTest, LossSeenByTheProgram_IsFinal) {
   answer_renewals();
   confirm_releases();
@@ -178,7 +166,8 @@ TEST_F(HeldLeaseTest, LossSeenByTheProgram_IsFinal) {
     const Lease lease = hold();
     if (by_clock) {
       engine_->manual_clock().advance(31s);
-      EXPECT_FALSE(lease.held());
+      EXPECT_FALSE(lease.held()) << "nothing has run yet";
+      EXPECT_TRUE(lease.lost().stop_requested()) << "seen at once by whoever asks";
       LeaseRecord::of(lease)->extend(now() + 30s);
     } else {
       ASSERT_TRUE(LeaseRecord::of(lease)->mark_lost());
@@ -186,7 +175,7 @@ TEST_F(HeldLeaseTest, LossSeenByTheProgram_IsFinal) {
     engine_->advance(60s);
     EXPECT_FALSE(lease.held());
     EXPECT_TRUE(lease.lost().stop_requested());
-    EXPECT_EQ(service_->renewals_asked, 0U);
+    EXPECT_EQ(service_->renewals_asked, 0U) << "what is over is not renewed";
   }
   EXPECT_EQ(stats().lost, 2U) << "and the core has noticed";
   EXPECT_EQ(observer_->count("lost x"), 2U);
@@ -280,6 +269,14 @@ TEST_F(ProcessLeaseTest, ReleaseAtTheFixedEnd_IsSentOnce) {
   EXPECT_EQ(answers, std::vector{true});
   EXPECT_EQ(service_->released.size(), 1U);
   EXPECT_EQ(stats().lost, 0U);
+}
+
+TEST_F(ProcessLeaseTest, LeaseOfFixedLength_IsReleasedOnceByTheClose) {
+  const Lease lease = hold({.lease = 10s, .renew = false});
+  close();  // the fake refuses a second release
+  EXPECT_FALSE(lease.held());
+  EXPECT_TRUE(lease.lost().stop_requested());
+  EXPECT_EQ(service_->released.size(), 1U);
 }
 
 }  // namespace
