@@ -1,12 +1,16 @@
 // Giving back, and cleaning up after owners who gave up, over a service that the test plays: every request is answered
-// by hand, or never.
+// by hand, or never. Each row is a script of what happens, and the requests and reports that it leads to.
 #include <dlock/spi/cleanup.hpp>
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
+#include <map>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,249 +18,221 @@
 #include "tests/support/manual_engine.hpp"
 
 namespace dlock::detail {
-
 namespace {
 
 using namespace std::chrono_literals;
-using Status = ReleaseOutcome::Status;
+using std::chrono::nanoseconds;
 using Reason = Cleanup::Reason;
 
-struct Asked {
-  std::string name;
-  OwnerId owner;
-  Reason reason;
-  TimePoint deadline;
-  TimePoint when;
-  Cleanup::Answer answer;
+OwnerId owner_of(char letter) {
+  return {1, static_cast<std::uint64_t>(letter)};
+}
+
+struct CleanupRow {
+  const char* name;
+  const char* script;
+  const char* log;
 };
 
-constexpr OwnerId a{1, 1};
-constexpr OwnerId b{2, 2};
+void PrintTo(const CleanupRow& row, std::ostream* out) {
+  *out << row.name;
+}
 
-class CleanupTest : public testing::Test {
+// A word may end with an owner: "release_a". A number is milliseconds that pass, which the log has as "|". An answer is
+// to the newest request, or to the numbered one: "0:yes".
+class CleanupTest : public testing::TestWithParam<CleanupRow> {
  protected:
+  struct Asked {
+    TimePoint when;
+    Cleanup::Answer answer;
+  };
+
   CleanupTest() { start(); }
-  void start(std::chrono::nanoseconds patience = 0s) {
+  void start(nanoseconds patience = 0s) {
     cleanup.emplace(engine, 4s, patience,
                     [this](const Cleanup::Claim& claim, Reason reason, TimePoint deadline, Cleanup::Answer answer) {
-                      asked.push_back({claim.name, claim.owner, reason, deadline, engine.now(), std::move(answer)});
+                      const auto letter = static_cast<char>(claim.owner.low());
+                      const bool gives_up = reason == Reason::give_up;
+                      EXPECT_EQ(claim.name, lock_of(letter));
+                      EXPECT_EQ(deadline, (gives_up ? engine.now() : released_at[letter]) + 4s)
+                          << "within the time that the caller was promised";
+                      write(std::string(gives_up ? "remove " : "release ") + letter);
+                      asked.push_back({engine.now(), std::move(answer)});
                       if (const auto f = std::exchange(when_asked, nullptr)) f();
-                      if (answer_at_once) reply(*answer_at_once);
+                      if (answer_at_once) reply(asked.size() - 1, *answer_at_once);
                     });
   }
-  [[nodiscard]] Grant grant(std::chrono::nanoseconds lease = 30s, const OwnerId& owner = a) {
-    return {"x", owner, FencingToken(7), lease_valid_until(engine.now(), lease), lease};
-  }
-  void release(const Grant& what) {
-    cleanup->release(what, [this](const ReleaseOutcome& outcome) {
-      outcomes.push_back(outcome);
-      if (when_released) when_released();
-    });
-  }
-  // To the newest request, or an earlier one.
-  void reply(const Result<bool>& answer) { reply(asked.size() - 1, answer); }
+  static std::string lock_of(char letter) { return std::string("lock of ") + letter; }
+  void write(const std::string& what) { log += (log.empty() ? "" : " ") + what; }
   void reply(std::size_t request, const Result<bool>& answer) {
     const auto done = std::exchange(asked.at(request).answer, nullptr);
     ASSERT_TRUE(done) << "answered before";
     done(answer);
   }
-  void finish() {
-    cleanup->finish([this] {
-      EXPECT_FALSE(finished) << "finished twice";
-      finished = true;
+  void release(char letter, nanoseconds lease) {
+    released_at[letter] = engine.now();
+    const Grant grant{lock_of(letter), owner_of(letter), FencingToken(7), lease_valid_until(engine.now(), lease),
+                      lease};
+    cleanup->release(grant, [this, letter](const ReleaseOutcome& outcome) {
+      using Status = ReleaseOutcome::Status;
+      write(std::string(1, letter) + (outcome.status == Status::released        ? " released"
+                                      : outcome.status == Status::not_owner     ? " not owner"
+                                      : outcome.failure.code == errc::ambiguous ? " ambiguous"
+                                                                                : " unavailable"));
+      end_if_wanted();
     });
   }
+  void abandon(char letter, bool late_requests, nanoseconds lease = 30s) {
+    cleanup->abandon({LockKind::lock, lock_of(letter), owner_of(letter)}, lease, late_requests);
+  }
+  void finish() {
+    cleanup->finish([this] {
+      write("finished");
+      end_if_wanted();
+    });
+  }
+  void end_if_wanted() {
+    if (then_end) cleanup.reset();
+  }
+  void follow(const std::string& word) {
+    const char owner = word.back();
+    const std::string verb = word.substr(0, word.rfind('_'));
+    const std::map<std::string, std::function<void()>> verbs = {
+        {"release", [&] { release(owner, 30s); }},
+        {"release_brief", [&] { release(owner, 1s); }},
+        {"abandon", [&] { abandon(owner, false); }},
+        {"abandon_late", [&] { abandon(owner, true); }},  // a request of it may be late
+        {"granted_late", [&] { cleanup->granted_late(owner_of(owner)); }},
+        {"doubt", [&] { cleanup->in_doubt(owner_of(owner), 15s); }},
+        {"is_in_doubt", [&] { write(cleanup->is_in_doubt(owner_of(owner)) ? "in doubt" : "no doubt"); }},
+        {"retry", [&] { cleanup->retry_now(); }},
+        {"always_yes", [&] { answer_at_once = true; }},
+        {"always_ambiguous", [&] { answer_at_once = Result<bool>(answers.at("ambiguous")); }},
+        {"finish", [&] { finish(); }},
+        {"then_end", [&] { then_end = true; }},  // in the next report
+        {"end", [&] { cleanup.reset(); }}};
+    const auto colon = word.find(':');
+    const auto answer = answers.find(colon == std::string::npos ? word : word.substr(colon + 1));
+    const auto known = verbs.find(verbs.contains(word) ? word : verb);
+    if (answer != answers.end()) {
+      reply(colon == std::string::npos ? asked.size() - 1 : std::stoul(word), answer->second);
+    } else if (known != verbs.end()) {
+      known->second();
+    } else {
+      write("|");
+      engine.advance(std::chrono::milliseconds(std::stol(word)));
+    }
+  }
 
-  const Failure unavailable{errc::unavailable, "not asked"};
-  const Failure ambiguous{errc::ambiguous, "no answer"};
-  const Failure denied{errc::access_denied, "denied"};
-
+  const std::map<std::string, Result<bool>> answers = {
+      {"yes", true},
+      {"no", false},
+      {"unavailable", Failure{errc::unavailable, "not asked"}},
+      {"ambiguous", Failure{errc::ambiguous, "no answer"}},
+      {"denied", Failure{errc::access_denied, "denied"}},
+  };
   test::ManualEngine engine;
+  std::map<char, TimePoint> released_at;
   std::vector<Asked> asked;
   std::optional<Result<bool>> answer_at_once;
-  std::vector<ReleaseOutcome> outcomes;
-  std::function<void()> when_released;
   std::function<void()> when_asked;  // once
-  bool finished = false;
+  bool then_end = false;
+  std::string log;
   std::optional<Cleanup> cleanup;
 };
 
-// --- Locks that are held ---------------------------------------------------------------------------------------------
-
-// If a lock is gone before its lease ended, an unanswered attempt released it: no other owner can have had it.
-// Shows: hole lost-release-answer
-TEST_F(CleanupTest, Release_IsRepeatedUntilItIsAnswered) {
-  struct Row {
-    const char* name;
-    std::vector<Result<bool>> answers;
-    Status status;
-    std::error_code code;
-    bool goes_on;  // until it is confirmed
-  };
-  const std::vector<Row> rows = {
-      {"released", {true}, Status::released, {}, false},
-      {"not ours", {false}, Status::not_owner, {}, false},
-      {"unanswered, then released", {ambiguous, true}, Status::released, {}, false},
-      {"unanswered, then gone", {ambiguous, false}, Status::released, {}, false},
-      {"not sent", {unavailable}, Status::failed, errc::unavailable, true},
-      {"unanswered each time", std::vector<Result<bool>>(8, ambiguous), Status::failed, errc::ambiguous, true}};
-  for (const Row& row : rows) {
-    SCOPED_TRACE(row.name);
-    asked.clear();
-    outcomes.clear();
-    start();
-    release(grant());
-    const TimePoint deadline = engine.now() + 4s;
-    for (const auto& answer : row.answers) {
-      EXPECT_TRUE(outcomes.empty());
-      EXPECT_EQ(asked.back().name, "x");
-      EXPECT_EQ(asked.back().owner, a);
-      EXPECT_EQ(asked.back().reason, Reason::release);
-      EXPECT_EQ(asked.back().deadline, deadline) << "within the time that the caller was promised";
-      engine.advance(100ms);
-      reply(answer);
-    }
-    ASSERT_EQ(outcomes.size(), 1U);
-    EXPECT_EQ(outcomes[0].status, row.status);
-    EXPECT_EQ(outcomes[0].failure.code, row.code);
-    EXPECT_EQ(asked.size(), row.answers.size() + (row.goes_on ? 1 : 0));
-    if (row.goes_on) {
-      EXPECT_EQ(asked.back().reason, Reason::give_up);
-      reply(unavailable);
-      EXPECT_EQ(asked.size(), row.answers.size() + 1) << "not at once";
-      engine.advance(20ms);
-      ASSERT_EQ(asked.size(), row.answers.size() + 2);
-      reply(true);
-      engine.advance(1s);
-    }
-    const std::size_t so_far = asked.size();
-    if (asked.back().answer) reply(true);
-    engine.advance(1h);
-    EXPECT_EQ(asked.size(), so_far);
+TEST_P(CleanupTest, Script_LeadsToItsLog) {
+  std::istringstream script(GetParam().script);
+  for (std::string word; script >> word;) follow(word);
+  EXPECT_EQ(log, GetParam().log);
+  if (!cleanup) {
+    EXPECT_EQ(engine.pending_timers(), 0U);
   }
 }
 
-// Shows: hole lost-release-answer
-TEST_F(CleanupTest, LockThatIsGoneAfterItsLease_WasReleasedOrExpired) {
-  const Grant short_lived = grant(1s);
-  release(short_lived);
-  engine.advance(short_lived.valid_until - engine.now());
-  reply(ambiguous);
-  reply(false);
-  EXPECT_EQ(outcomes.at(0).status, Status::failed);
-  EXPECT_EQ(outcomes.at(0).failure.code, errc::ambiguous);
-  EXPECT_EQ(asked.size(), 2U) << "the service has nothing of it any more";
-  release(grant());
-  engine.advance(4s);
-  reply(ambiguous);
-  EXPECT_EQ(outcomes.at(1).status, Status::failed) << "the caller is answered at the deadline";
-}
+constexpr CleanupRow cleanup_rows[] = {
+    {"released", "release_a 100 yes 3600000", "release a | a released |"},
+    {"not ours", "release_a 100 no 3600000", "release a | a not owner |"},
+    {"unanswered, then released", "release_a 100 ambiguous 100 yes 3600000", "release a | release a | a released |"},
+    // If a lock is gone before its lease ended, an unanswered attempt released it: no other owner can have had it.
+    // Shows: hole lost-release-answer
+    {"unanswered_then_gone", "release_a 100 ambiguous 100 no 3600000", "release a | release a | a released |"},
+    {"not sent: it is repeated until it is confirmed", "release_a 100 unavailable unavailable 20 yes 3600000",
+     "release a | remove a a unavailable | remove a |"},
+    {"unanswered each time",
+     "release_a ambiguous ambiguous ambiguous ambiguous ambiguous ambiguous ambiguous ambiguous "
+     "unavailable 20 yes 1000 yes 3600000",
+     "release a release a release a release a release a release a release a release a "
+     "remove a a ambiguous | remove a | remove a |"},
+    {"gone just before the end of the lease", "release_brief_a 987 ambiguous no", "release a | release a a released"},
+    // Shows: hole lost-release-answer
+    {"gone_at_the_end", "release_brief_a 988 ambiguous no 3600000", "release a | release a a ambiguous |"},
+    {"unanswered at the deadline", "release_a 4000 ambiguous", "release a | remove a a ambiguous"},
+    {"two releases", "release_a release_b 0:ambiguous 1:no 2:no",
+     "release a release b release a b not owner a released"},
+    {"an answer inside the call", "always_yes release_a", "release a a released"},
+    {"failures inside the calls", "always_ambiguous release_a always_yes finish 5000",
+     "release a release a release a release a release a release a release a release a "
+     "remove a a ambiguous | remove a finished remove a"},
 
-TEST_F(CleanupTest, TwoReleases_AreIndependent) {
-  release(grant(30s, a));
-  release(grant(30s, b));
-  reply(0, ambiguous);
-  reply(1, false);
-  reply(2, false);
-  ASSERT_EQ(outcomes.size(), 2U);
-  EXPECT_EQ(outcomes[0].status, Status::not_owner);
-  EXPECT_EQ(outcomes[1].status, Status::released);
-}
+    {"abandoned", "abandon_a 0 abandon_a no 3600000", "remove a | |"},
+    {"removed twice if a request may be late", "abandon_late_a abandon_late_a no 999 1 yes 3600000",
+     "remove a | | remove a |"},
+    {"a removal without an answer may be late, too", "abandon_a ambiguous 20 yes 1000",
+     "remove a | remove a | remove a"},
+    {"pauses end, and begin anew, when the service is reachable again",  // not those of b, c
+     "abandon_a unavailable 1000 unavailable 1000 unavailable 1000 unavailable 1000 unavailable 1000 unavailable "
+     "abandon_late_b no abandon_c 0 retry 0 retry unavailable 20 unavailable always_yes retry 900",
+     "remove a | remove a | remove a | remove a | remove a | remove a "
+     "remove b remove c | remove a | | remove a remove a |"},
+    {"a late grant is taken back at once", "abandon_late_a no granted_late_a yes granted_late_b 3600000",
+     "remove a remove a |"},
+    {"answers about a removed owner are ignored", "abandon_late_a no granted_late_a granted_late_a 1:yes 2:no finish",
+     "remove a remove a remove a finished"},
+    {"an owner in doubt is removed after its release",
+     "is_in_doubt_a doubt_a is_in_doubt_a 14000 doubt_b release_a yes no 1000 is_in_doubt_a",
+     "no doubt in doubt | release a remove a a released | remove a no doubt"},
+    {"for some time", "doubt_a 15000 doubt_b release_a yes", "| release a a released"},
 
-TEST_F(CleanupTest, AnswerInsideTheCall_CompletesTheRelease) {
-  answer_at_once = true;
-  release(grant());
-  EXPECT_EQ(outcomes.at(0).status, Status::released);
-  answer_at_once = Result<bool>(ambiguous);
-  release(grant());
-  EXPECT_EQ(outcomes.at(1).status, Status::failed);
-  answer_at_once = true;
-  finish();
-  engine.advance(5s);
-  EXPECT_TRUE(finished);
-  EXPECT_EQ(engine.pending_timers(), 0U);
-}
+    {"nothing is to be confirmed", "finish", "finished"},
+    {"the last confirmation, not that of late requests", "abandon_a abandon_late_b finish 1:no 0:unavailable 20 yes",
+     "remove a remove b | remove a finished"},
+    {"destroyed when it released", "then_end release_a yes 3600000", "release a a released |"},
+    {"destroyed when it failed", "then_end release_a unavailable 3600000", "release a remove a a unavailable |"},
+    {"destroyed when it finished", "then_end abandon_late_a finish yes 3600000", "remove a finished |"},
+    {"destroyed in between", "abandon_late_a unavailable end 3600000", "remove a |"},
+};
 
-// --- Owners that gave up ---------------------------------------------------------------------------------------------
-
-TEST_F(CleanupTest, AbandonedOwner_IsRemovedTwiceIfARequestMayBeLate) {
-  for (const bool may_arrive : {false, true}) {
-    asked.clear();
-    cleanup->abandon({LockKind::lock, "x", a}, 30s, may_arrive);
-    cleanup->abandon({LockKind::lock, "x", a}, 30s, may_arrive);  // is one cleaning
-    ASSERT_EQ(asked.size(), 1U);
-    EXPECT_EQ(asked[0].reason, Reason::give_up);
-    EXPECT_EQ(asked[0].deadline, engine.now() + 4s);
-    reply(false);
-    engine.advance(999ms);
-    EXPECT_EQ(asked.size(), 1U);
-    engine.advance(1ms);
-    ASSERT_EQ(asked.size(), may_arrive ? 2U : 1U);
-    if (may_arrive) reply(true);
-    engine.advance(1h);
-    EXPECT_EQ(asked.size(), may_arrive ? 2U : 1U);
-  }
-  asked.clear();
-  cleanup->abandon({LockKind::lock, "x", a}, 30s, false);
-  reply(ambiguous);
-  engine.advance(20ms);
-  ASSERT_EQ(asked.size(), 2U);
-  reply(true);
-  engine.advance(1s);
-  EXPECT_EQ(asked.size(), 3U) << "a request without an answer may arrive late, too";
-}
+INSTANTIATE_TEST_SUITE_P(Rows, CleanupTest, testing::ValuesIn(cleanup_rows));
 
 TEST_F(CleanupTest, Retries_BackOffUntilNothingCanBeLeft) {
-  for (const std::chrono::nanoseconds patience : {0s, 600s}) {
-    for (const Failure& failure : {unavailable, denied}) {
+  for (const nanoseconds patience : {0s, 600s}) {
+    for (const char* failure : {"unavailable", "denied"}) {
       asked.clear();
       start(patience);
-      answer_at_once = Result<bool>(failure);
+      answer_at_once = answers.at(failure);
       const TimePoint begin = engine.now();
-      cleanup->abandon({LockKind::lock, "x", a}, 30s, false);
+      abandon('a', false);
+      finish();
+      engine.advance(30s + patience - 1ns);
+      EXPECT_EQ(log.find("finished"), std::string::npos);
       engine.advance(1h);
+      EXPECT_TRUE(log.ends_with("finished"));
       EXPECT_GT(asked.size(), 30U);
       EXPECT_LT(asked.size(), patience == 0s ? 80U : 900U);
       EXPECT_EQ(asked.back().when, begin + 30s + patience);
       EXPECT_EQ(engine.pending_timers(), 0U);
+      log.clear();
     }
   }
-}
-
-TEST_F(CleanupTest, Pauses_EndWhenTheServiceIsReachableAgain) {
-  const OwnerId c(3, 3);
-  cleanup->abandon({LockKind::lock, "x", a}, 30s, false);
-  for (int i = 0; i < 5; ++i) {
-    reply(unavailable);
-    engine.advance(1s);
-  }
-  reply(unavailable);                                     // a pauses, for long
-  cleanup->abandon({LockKind::lock, "x", b}, 30s, true);  // b is confirmed, and asked for once more in a second
-  reply(false);
-  cleanup->abandon({LockKind::lock, "x", c}, 30s, false);  // c is not answered yet
-  asked.clear();
-  cleanup->retry_now();
-  ASSERT_EQ(asked.size(), 1U);
-  EXPECT_EQ(asked[0].owner, a);
-  cleanup->retry_now();
-  EXPECT_EQ(asked.size(), 1U);
-  reply(unavailable);
-  engine.advance(20ms);
-  EXPECT_EQ(asked.size(), 2U) << "pauses begin anew";
-  answer_at_once = true;
-  reply(unavailable);
-  cleanup->retry_now();
-  EXPECT_EQ(asked.size(), 3U);
-  engine.advance(900ms);
-  EXPECT_EQ(asked.size(), 3U);
 }
 
 TEST_F(CleanupTest, RetryNowInsideRetryNow_RepeatsNone) {
   for (const bool answered : {false, true}) {
     start();
-    for (const OwnerId& owner : {a, b}) {
-      cleanup->abandon({LockKind::lock, "x", owner}, 30s, false);
-      reply(unavailable);
+    for (const char owner : {'a', 'b'}) {
+      abandon(owner, false);
+      follow("unavailable");
     }
     asked.clear();
     when_asked = [&] {
@@ -269,132 +245,17 @@ TEST_F(CleanupTest, RetryNowInsideRetryNow_RepeatsNone) {
   }
 }
 
-TEST_F(CleanupTest, LateGrant_IsTakenBackAtOnce) {
-  cleanup->abandon({LockKind::lock, "x", a}, 30s, true);
-  reply(false);
-  cleanup->granted_late(a);
-  ASSERT_EQ(asked.size(), 2U);
-  reply(true);
-  cleanup->granted_late(b);
-  EXPECT_EQ(asked.size(), 2U) << "never abandoned";
-}
-
-TEST_F(CleanupTest, AnswerAboutARemovedOwner_IsIgnored) {
-  cleanup->abandon({LockKind::lock, "x", a}, 30s, true);
-  reply(false);
-  cleanup->granted_late(a);
-  cleanup->granted_late(a);
-  ASSERT_EQ(asked.size(), 3U);
-  reply(1, true);
-  reply(2, false);
-  finish();
-  EXPECT_TRUE(finished);
-}
-
-TEST_F(CleanupTest, OwnerInDoubt_IsRemovedAfterItsReleaseForSomeTime) {
-  for (const bool in_time : {true, false}) {
-    asked.clear();
-    outcomes.clear();
-    start();
-    EXPECT_FALSE(cleanup->is_in_doubt(a));
-    cleanup->in_doubt(a, 15s);
-    EXPECT_TRUE(cleanup->is_in_doubt(a));
-    engine.advance(in_time ? 14s : 15s);
-    cleanup->in_doubt(b, 15s);  // forgets those whose time is over
-    release(grant());
-    reply(true);
-    ASSERT_EQ(outcomes.size(), 1U);
-    EXPECT_EQ(outcomes[0].status, Status::released);
-    ASSERT_EQ(asked.size(), in_time ? 2U : 1U);
-    if (!in_time) continue;
-    EXPECT_EQ(asked.back().reason, Reason::give_up);
-    reply(false);
-    engine.advance(1s);
-    EXPECT_EQ(asked.size(), 3U) << "its late request may have come since";
-    EXPECT_FALSE(cleanup->is_in_doubt(a)) << "the clean-up takes care of it";
+TEST_F(CleanupTest, LastConfirmationWhileItRetries_MayDestroyIt) {
+  for (const char* word : {"then_end", "abandon_late_a", "unavailable", "abandon_late_b", "unavailable", "finish",
+                           "always_yes", "retry"}) {
+    follow(word);
   }
-}
-
-// --- The end ---------------------------------------------------------------------------------------------------------
-
-TEST_F(CleanupTest, Finish_EndsWithTheLastConfirmation) {
-  finish();
-  EXPECT_TRUE(std::exchange(finished, false));
-  start();
-  cleanup->abandon({LockKind::lock, "x", a}, 30s, false);
-  cleanup->abandon({LockKind::lock, "y", b}, 30s, true);
-  finish();
-  reply(1, false);
-  EXPECT_FALSE(finished);
-  reply(0, unavailable);
-  engine.advance(20ms);
-  EXPECT_FALSE(finished);
-  ASSERT_EQ(asked.size(), 3U);
-  reply(true);
-  EXPECT_TRUE(finished) << "a client that closes does not wait for stragglers";
-}
-
-TEST_F(CleanupTest, Finish_EndsWhenNothingCanBeLeft) {
-  answer_at_once = Result<bool>(unavailable);
-  cleanup->abandon({LockKind::lock, "x", a}, 5s, false);
-  finish();
-  engine.advance(4900ms);
-  EXPECT_FALSE(finished);
-  engine.advance(100ms);
-  EXPECT_TRUE(finished);
-}
-
-// In each of its calls; nothing is asked afterwards.
-TEST_F(CleanupTest, Callee_MayDestroyIt) {
-  const auto end = [this] { cleanup.reset(); };
-  const auto abandon = [this](const OwnerId& owner, const Result<bool>& answer) {
-    cleanup->abandon({LockKind::lock, "x", owner}, 30s, true);
-    reply(answer);
-  };
-  const std::vector<std::pair<const char*, std::function<void()>>> ways = {
-      {"released",
-       [&] {
-         when_released = end;
-         release(grant());
-         reply(true);
-       }},
-      {"not released",
-       [&] {
-         when_released = end;
-         release(grant());
-         reply(unavailable);
-       }},
-      {"finished",
-       [&] {
-         cleanup->abandon({LockKind::lock, "x", a}, 30s, true);
-         cleanup->finish(end);
-         reply(true);
-       }},
-      {"finished while it retries",
-       [&] {
-         abandon(a, unavailable);
-         abandon(b, unavailable);
-         cleanup->finish(end);
-         answer_at_once = true;
-         cleanup->retry_now();
-       }},
-      {"in between", [&] {
-         abandon(a, unavailable);
-         end();
-       }}};
-  for (const auto& [name, run] : ways) {
-    SCOPED_TRACE(name);
-    start();
-    run();
-    EXPECT_FALSE(cleanup);
-    const std::size_t so_far = asked.size();
-    engine.advance(1h);
-    EXPECT_EQ(asked.size(), so_far);
-    EXPECT_EQ(engine.pending_timers(), 0U);
-    answer_at_once.reset();
-  }
+  EXPECT_FALSE(cleanup);
+  EXPECT_EQ(asked.size(), 4U);
+  engine.advance(1h);
+  EXPECT_EQ(asked.size(), 4U);
+  EXPECT_EQ(engine.pending_timers(), 0U);
 }
 
 }  // namespace
-
 }  // namespace dlock::detail
