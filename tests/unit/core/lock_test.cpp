@@ -166,31 +166,6 @@ TYPED_TEST(EachLockWithLeases, Defaults_GoIntoLockExceptTheWait) {
   EXPECT_THROW((void)this->lock_.try_lock(), Error);
 }
 
-TYPED_TEST(EachLockWithLeases, BusyLock_IsNoErrorOfATry) {
-  std::optional<Lease> held = this->rival_.acquire();
-  std::error_code ec = errc::protocol;
-  EXPECT_FALSE(this->lock_.try_acquire({}, ec).has_value());
-  EXPECT_FALSE(ec);
-  ec = errc::protocol;
-  EXPECT_FALSE(this->lock_.try_acquire_for(0s, {}, ec).has_value());
-  EXPECT_FALSE(ec);
-  held.reset();
-  ec = errc::protocol;
-  EXPECT_TRUE(this->lock_.try_acquire({}, ec).has_value());
-  EXPECT_FALSE(ec) << "a grant clears it";
-}
-
-TYPED_TEST(EachLockWithLeases, SecondLockOfAThread_IsRefused) {
-  const std::scoped_lock guard(this->lock_);
-  EXPECT_FALSE(this->lock_.try_lock() || this->lock_.try_lock_for(1h));
-  try {
-    this->lock_.lock();
-    FAIL();
-  } catch (const std::system_error& e) {
-    EXPECT_EQ(e.code(), std::errc::resource_deadlock_would_occur);
-  }
-}
-
 TYPED_TEST(EachLockWithLeases, WithLock_RunsTheFunctionUnderTheLock) {
   const auto run = [&](AcquireOptions options, const auto& f) { return with_lock(this->lock_, options, f); };
   EXPECT_EQ(run({.wait = 5s}, [&](const auto& lease) { return lease.held() && this->service_->held("x") ? 42 : 0; }),

@@ -183,28 +183,6 @@ TEST_F(KindsTest, WrongNameAndMissingKind_AreRefused) {
 
 // --- Elections -------------------------------------------------------------------------------------------------------
 
-TEST_F(KindsTest, Campaign_HasTheFormsOfAnAcquire) {
-  std::optional<Lease> leading = election_.try_campaign({.value = "one"});
-  ASSERT_TRUE(leading);
-  EXPECT_EQ(leading->name(), "a");
-  Election other = client_.make_election("a");
-  std::error_code ec;
-  EXPECT_FALSE(other.try_campaign() || other.try_campaign_for(1ms) || other.try_campaign({}, ec));
-  EXPECT_FALSE(ec);
-  EXPECT_FALSE(other.campaign({.wait = 1ms}, ec).has_value());
-  EXPECT_EQ(ec, errc::timed_out);
-  expect_refused([&] { (void)other.campaign({.wait = 0ms}); }, errc::timed_out, "election \"a\" is already held");
-  expect_refused([&] { (void)other.campaign({.value = std::string(1025, 'x')}); }, errc::invalid_argument,
-                 "value is 1025 bytes long; at most 1024 are allowed");
-  std::promise<Lease> led;
-  other.async_campaign({.value = "two"}, [&](std::error_code, Lease lease) { led.set_value(std::move(lease)); });
-  leading.reset();
-  const Lease next = led.get_future().get();
-  EXPECT_TRUE(next.held());
-  EXPECT_EQ(election_.leader(ec).value().value, "two");
-  EXPECT_FALSE(ec);
-}
-
 TEST_F(KindsTest, Run_EndsWithAStopOrAFailure) {
   std::stop_source stop;
   stop.request_stop();
