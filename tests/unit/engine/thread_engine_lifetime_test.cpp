@@ -54,19 +54,6 @@ TEST_F(ThreadEngineLifetimeTest, AfterStop_NothingRunsAndAllIsRefused) {
   clock_->advance(1h);
 }
 
-TEST_F(ThreadEngineLifetimeTest, Stop_LeavesNoDescriptorAndNoThread) {
-  stop();
-  { start()->stop(); }
-  const std::size_t descriptors = entries_of("/proc/self/fd");
-  const std::size_t threads = entries_of("/proc/self/task");
-  for (int i = 0; i < 200; ++i) start()->stop();
-  EXPECT_EQ(entries_of("/proc/self/fd"), descriptors);
-  // The kernel lists a thread that was joined for a moment longer.
-  const auto end = std::chrono::steady_clock::now() + rig::hang_guard;
-  while (entries_of("/proc/self/task") > threads && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  EXPECT_LE(entries_of("/proc/self/task"), threads);
-}
-
 TEST_F(ThreadEngineLifetimeTest, StartWithoutDescriptors_IsUnavailable) {
   stop();
   { start()->stop(); }
