@@ -5,7 +5,6 @@
 #include <stop_token>
 #include <tuple>
 #include <type_traits>
-#include <variant>
 
 #include "asio_test.hpp"
 
@@ -13,32 +12,6 @@ namespace dlock::test {
 namespace {
 
 class AsioAcquireTest : public AsioTest {};
-
-TEST_P(AsioAcquireTest, Coroutine_WaitsForTheHolderAndReleases) {
-  Lease held = others.acquire();
-  FencingToken token;
-  net::co_spawn(
-      io,
-      [&]() -> net::awaitable<void> {
-        Lease lease = co_await async_acquire(lock, {.wait = 1h}, net::use_awaitable);
-        token = lease.token();
-        EXPECT_TRUE(lease.held());
-        EXPECT_EQ(lease.name(), "a");
-        EXPECT_FALSE(others.try_acquire());
-        for (const bool first : {true, false}) {
-          const bool ours = co_await async_release(lease, net::use_awaitable);
-          EXPECT_EQ(ours, first);
-        }
-        lease = co_await async_acquire(lock, {}, net::use_awaitable);
-      },
-      rethrow);
-  io.poll();
-  EXPECT_EQ(token, FencingToken());
-  EXPECT_TRUE(held.release());
-  io.run();
-  EXPECT_GT(token, held.token());
-  expect_free("a");  // the coroutine's end destroyed the lease
-}
 
 TEST_P(AsioAcquireTest, EachKindOfLock_HasItsOperation) {
   ReadWriteLock prices = client.make_read_write_lock("prices");
@@ -242,36 +215,6 @@ TEST_P(AsioCancellationTest, CancellationThatMeetsTheGrant_LosesNoLease) {
     granted = Lease();
   }
   expect_free("a");
-}
-
-TEST_P(AsioCancellationTest, TimerThatExpiresFirst_EndsTheWait) {
-  Lease held = others.acquire();
-  ReadWriteLock prices = client.make_read_write_lock("prices");
-  const Lease reading = other.make_read_write_lock("prices").acquire_shared();
-  MultiLock both = client.make_multi_lock({"a", "b"});
-  Election election = client.make_election("scheduler");
-  const Lease leading = other.make_election("scheduler").campaign();
-  run([&]() -> net::awaitable<void> {
-    net::steady_timer timer(io);
-    const auto within = [&](auto limit) {
-      timer.expires_after(limit);
-      return timer.async_wait(net::use_awaitable);
-    };
-    auto first = co_await (async_acquire(lock, {}, net::use_awaitable) || within(1ms));
-    EXPECT_EQ(first.index(), 1U);
-    first = co_await (async_acquire(prices, {}, net::use_awaitable) || within(1ms));
-    EXPECT_EQ(first.index(), 1U);
-    first = co_await (async_campaign(election, {}, net::use_awaitable) || within(1ms));
-    EXPECT_EQ(first.index(), 1U);
-    auto second = co_await (async_acquire(both, {}, net::use_awaitable) || within(1ms));
-    EXPECT_EQ(second.index(), 1U);
-    EXPECT_TRUE(held.release());
-    first = co_await (async_acquire(lock, {}, net::use_awaitable) || within(1h));
-    EXPECT_EQ(first.index(), 0U);
-    EXPECT_TRUE(std::get<0>(first).held());
-  });
-  expect_free("a");
-  expect_free("b");
 }
 
 DLOCK_ON_BOTH_BACKENDS(AsioCancellationTest);

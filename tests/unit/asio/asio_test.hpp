@@ -6,13 +6,11 @@
 #if DLOCK_TEST_BOOST_ASIO
 #include <boost/asio.hpp>
 #include <boost/asio/deferred.hpp>
-#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/system/system_error.hpp>
 
 #include <dlock/boost_asio.hpp>
 #else
 #include <asio.hpp>
-#include <asio/experimental/awaitable_operators.hpp>
 #include <asio/experimental/deferred.hpp>
 
 #include <dlock/asio.hpp>
@@ -45,7 +43,6 @@ using ErrorCode = std::error_code;
 using SystemError = std::system_error;
 using asio::experimental::deferred;
 #endif
-using namespace net::experimental::awaitable_operators;
 
 inline const auto rethrow = [](std::exception_ptr problem) {
   if (problem) std::rethrow_exception(problem);

@@ -178,20 +178,6 @@ TEST_P(AsioEndTest, EndOfTheClient_CompletesItsOperationsOnTheExecutor) {
   EXPECT_EQ(ours, false);
 }
 
-TEST_P(AsioEndTest, Handler_MayDestroyTheClient) {
-  auto short_lived = std::make_unique<Client>(connect(url));
-  DistributedLock lock_of_it = short_lived->make_lock("a");
-  bool held = true;
-  async_acquire(lock_of_it, {}, net::bind_executor(io, [&](ErrorCode error, const Lease& lease) {
-                  EXPECT_FALSE(error);
-                  short_lived.reset();
-                  held = lease.held();
-                }));
-  io.run();
-  EXPECT_FALSE(held);
-  expect_free("a");
-}
-
 TEST_P(AsioEndTest, EndOfAnIoContext_DestroysThePendingCoroutineAndItsLease) {
   const Lease held = others.acquire();
   auto witness = std::make_shared<int>();
