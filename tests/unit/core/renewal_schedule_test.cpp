@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <random>
 #include <set>
 #include <utility>
 #include <vector>
@@ -158,6 +157,7 @@ TEST(RenewalSchedule, RefusedRenewal_IsRetriedAFewTimes) {
 }
 
 // A program that is notified of the loss at that instant has the truth: nothing that arrives then takes it back.
+// Shows: renewal
 TEST(RenewalSchedule, EventAtTheLossOrLater_RevivesNothing) {
   const TimePoint end = lease_valid_until(kGrantedAt, kLease);
   for (const TimePoint at : {*keeper_for(kLease, false).start().wake, end, end + 1s}) {
@@ -231,45 +231,6 @@ TEST(RenewalSchedule, ExtremeLease_DoesNotOverflowOrLoop) {
         }
         wake = step.wake;
       }
-    }
-  }
-}
-
-// Shows: renewal
-TEST(RenewalSchedule, RandomEvents_ReviveNoLeasePastItsEnd) {
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
-    std::mt19937_64 random(seed);
-    auto keeper = keeper_for(kLease, random() % 2 == 0, seed);
-    TimePoint now = kGrantedAt;
-    bool renewing = false;
-    bool lost = false;
-    for (int i = 0; i < 60 && !lost; ++i) {
-      const TimePoint end_before = keeper.valid_until();
-      now += nanoseconds(random() % 6'000'000'000U);
-      Step step;
-      switch (renewing ? random() % 4 : random() % 2) {
-        case 0:
-          step = keeper.due(now);
-          break;
-        case 1:
-          step = keeper.extended(now, now + nanoseconds(random() % 40'000'000'000U));
-          break;
-        case 2:
-          renewing = false;
-          step = keeper.renewed(now, lease_valid_until(now, kLease));
-          break;
-        default:
-          renewing = false;
-          step = keeper.renewal_failed(now, random() % 2 == 0 ? Retry::soon : Retry::seldom);
-      }
-      if (step.action == Action::renew) renewing = true;
-      lost = step.action == Action::lose;
-      ASSERT_EQ(keeper.lost(), lost);
-      if (now >= end_before || lost) {
-        ASSERT_TRUE(keeper.lost()) << "seed " << seed;
-        ASSERT_EQ(keeper.valid_until(), end_before) << "revived, seed " << seed;
-      }
-      ASSERT_TRUE(lost || step.wake) << "nobody would notice the end, seed " << seed;
     }
   }
 }
