@@ -70,6 +70,48 @@ inline bool matches(const std::string& expected, std::int64_t number) {
   return number >= std::stoll(expected) && (most.empty() || number <= std::stoll(most));
 }
 
+inline std::string joined(const std::vector<std::string>& words, const std::string& by) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : by) + word;
+  return out;
+}
+
+// Carries out steps by their verbs.
+class StepRunner {
+ protected:
+  using Verb = std::function<void(const Step&)>;
+
+  StepRunner() = default;
+
+  // Expects that text.
+  template <class F>
+  static Verb text_of(F f) {
+    return [f = std::move(f)](const Step& step) { EXPECT_EQ(f(), step.expected); };
+  }
+  // Expects "yes" or "no".
+  template <class F>
+  static Verb whether(F f) {
+    return text_of([f = std::move(f)] { return std::string(f() ? "yes" : "no"); });
+  }
+  // Expects that number.
+  template <class F>
+  static Verb number_of(F f) {
+    return [f = std::move(f)](const Step& step) {
+      const auto number = static_cast<std::int64_t>(f());
+      EXPECT_TRUE(matches(step.expected, number)) << number;
+    };
+  }
+
+  void carry_out(const std::string& script) {
+    for (const Step& step : steps_of(script)) {
+      SCOPED_TRACE(step.text);
+      verbs.at(step.verb.find('=') == std::string::npos ? step.verb : "=")(step);
+    }
+  }
+
+  std::map<std::string, Verb> verbs;
+};
+
 // Steps about nodes that have names, each with a FakeServer `server`. NAMES: "a", "a,b", "all". N: a number, M..N or
 // M..
 //
@@ -77,9 +119,8 @@ inline bool matches(const std::string& expected, std::int64_t number) {
 //   wait TIME; count: numbers begin anew
 //   dialled NAMES => N, and connected NAMES => N, which is counted from the beginning
 template <class Node>
-class NodeScript {
+class NodeScript : protected StepRunner {
  protected:
-  using Verb = std::function<void(const Step&)>;
   using Number = std::function<std::int64_t(Node&)>;
   using Dialling = FakeServer::Dialling;
 
@@ -125,15 +166,6 @@ class NodeScript {
     verbs[verb] = sum_of(f);
     counted_[verb] = f;
   }
-
-  void carry_out(const std::string& script) {
-    for (const Step& step : steps_of(script)) {
-      SCOPED_TRACE(step.text);
-      verbs.at(step.verb.find('=') == std::string::npos ? step.verb : "=")(step);
-    }
-  }
-
-  std::map<std::string, Verb> verbs;
 
  private:
   std::vector<std::string> all_;
