@@ -47,20 +47,6 @@ TEST_F(RedisWaitingTest, HeldLock_WaiterQueuesAndAsksAgainOnceReachable) {
   EXPECT_EQ(server.dialled, 2) << "one subscription serves all waiters";
 }
 
-// Shows: waiters-woken
-TEST_F(RedisWaitingTest, WakeUp_IsConfirmed) {
-  const auto attempt = wait();
-  const auto before = asked();
-  wake_last();
-  EXPECT_EQ(asked(), before + 1);
-  EXPECT_FALSE(attempt->grant);
-  free();
-  server.publish(channel(), queue().at(0));
-  EXPECT_FALSE(attempt->grant);
-  engine.run();
-  EXPECT_TRUE(attempt->grant);
-}
-
 // Lockers in other languages publish nothing when they release. They know no semaphores of dlock.
 TEST_F(RedisWaitingTest, NoPrefix_FirstInLineAsksOften) {
   backend = make("redis://localhost?prefix=");
