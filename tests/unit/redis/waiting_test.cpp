@@ -129,18 +129,6 @@ TEST_F(RedisWaitingTest, MessageDuringARequest_CountsAfterItsAnswer) {
   }
 }
 
-// A wake-up may arrive after the waiter found out by asking: the lock it is about is held by then.
-TEST_F(RedisWaitingTest, WakeUpArrivesLate_ReleasesNothing) {
-  const auto attempt = wait();
-  free();
-  engine.advance(longest_poll);
-  ASSERT_TRUE(attempt->grant);
-  attempt->contention.reset();
-  server.publish(channel(), holder());
-  engine.advance(10s);
-  EXPECT_TRUE(server.calls("release").empty());
-}
-
 TEST_F(RedisWaitingTest, GrantToAnAbandonedAcquire_IsReleased) {
   std::optional<Words> late;
   hold();
