@@ -175,12 +175,9 @@ TEST_F(HistoryFileTest, FileThatCannotBeUsed_IsAnError) {
   EXPECT_THROW((void)read_histories(path("nowhere")), std::system_error);
   EXPECT_THROW((void)read_histories(directory_.path()), std::runtime_error) << "a directory without histories";
   write("1.jsonl", to_line(ended(1, 1)) + "\n" + R"({"time":1,"process":1,"event":"gone"})" + "\n");
-  try {
-    (void)read_history(path("1.jsonl"));
-    FAIL();
-  } catch (const std::runtime_error& error) {
-    EXPECT_EQ(error.what(), path("1.jsonl").string() + ", line 2: unknown event \"gone\"");
-  }
+  EXPECT_THAT(
+      [this] { (void)read_history(path("1.jsonl")); },
+      testing::ThrowsMessage<std::runtime_error>(path("1.jsonl").string() + ", line 2: unknown event \"gone\""));
 }
 
 // Several threads of one process may write their notes in a different order than that of the times.
