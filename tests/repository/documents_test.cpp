@@ -18,15 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 using dlock::documents::contents;
+using dlock::documents::files_below;
 using dlock::documents::kProject;
 using dlock::documents::matches;
-
-std::string word_at(const std::string& text, std::size_t& at) {
-  at = std::min(text.find_first_not_of(" \n,(", at), text.size());
-  const auto from = at;
-  while (at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_')) ++at;
-  return text.substr(from, at - from);
-}
 
 const std::map<std::string, std::string> tables{{"script_rules.cpp", "ScriptRules"},
                                                 {"queue_scenarios_test.cpp", "QueueScenario"},
@@ -37,19 +31,17 @@ const std::map<std::string, std::string> tables{{"script_rules.cpp", "ScriptRule
 
 // Suites, tests, and "Suite.Test" of everything below tests/.
 std::set<std::string> names_of_tests() {
+  const std::regex test("\nTEST(?:_F|_P)?\\(\\s*(\\w+),\\s*(\\w+)");
   std::set<std::string> names;
-  for (const auto& entry : fs::recursive_directory_iterator(kProject / "tests")) {
-    if (entry.path().extension() != ".cpp") continue;
-    const std::string text = contents(entry.path());
-    for (const std::string macro : {"\nTEST(", "\nTEST_F(", "\nTEST_P("}) {
-      for (auto at = text.find(macro); at != std::string::npos; at = text.find(macro, at)) {
-        at += macro.size();
-        const std::string suite = word_at(text, at);
-        const std::string test = word_at(text, at);
-        names.insert({suite, test, suite + "." + test});
-      }
+  for (const fs::path& file : files_below({"tests"}, {".cpp"})) {
+    const std::string text = contents(file);
+    for (auto at = text.find("\nTEST"); at != std::string::npos; at = text.find("\nTEST", at + 1)) {
+      std::smatch found;
+      const auto from = text.begin() + static_cast<std::ptrdiff_t>(at);
+      if (!std::regex_search(from, text.end(), found, test, std::regex_constants::match_continuous)) continue;
+      names.insert({found.str(1), found.str(2), found.str(1) + "." + found.str(2)});
     }
-    const auto table = tables.find(entry.path().filename().string());  // a test for each row
+    const auto table = tables.find(file.filename().string());  // a test for each row
     if (table == tables.end()) continue;
     for (const std::string& row : matches(text, std::regex("\n +\\{\"(\\w+)\", "))) {
       names.insert({row, table->second + "." + row});
@@ -59,11 +51,11 @@ std::set<std::string> names_of_tests() {
 }
 
 std::vector<fs::path> pages() {
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::recursive_directory_iterator(kProject / "docs")) found.push_back(entry.path());
-  for (const auto& entry : fs::directory_iterator(kProject)) found.push_back(entry.path());
+  std::vector<fs::path> found = files_below({"docs"}, {".md"});
+  for (const auto& entry : fs::directory_iterator(kProject)) {
+    if (entry.path().extension() == ".md") found.push_back(entry.path());
+  }
   found.push_back(kProject / "examples/README.md");
-  std::erase_if(found, [](const fs::path& path) { return path.extension() != ".md"; });
   return found;
 }
 
@@ -140,12 +132,7 @@ Marks marks_in(const fs::path& source) {
 }
 
 std::vector<fs::path> marked_files() {
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(kProject / "tests")) {
-    const auto extension = entry.path().extension();
-    if (extension == ".cpp" || extension == ".transcript") files.push_back(entry.path());
-  }
-  return files;
+  return files_below({"tests"}, {".cpp", ".transcript"});
 }
 
 // scripts/evidence lists the tests by these marks.
@@ -278,20 +265,12 @@ std::string words_of(const std::string& text) {
   return words + ' ';
 }
 
-std::vector<fs::path> files_in_plain_words() {
-  std::vector<fs::path> files{kProject / "README.md"};
-  for (const char* folder : {"docs", "include", "src", "backends", "bench", "cli", "examples", "torture"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(kProject / folder)) files.push_back(entry.path());
-  }
-  const std::set<fs::path> extensions{".md", ".hpp", ".cpp"};
-  std::erase_if(files, [&](const fs::path& path) { return !extensions.contains(path.extension()); });
-  return files;
-}
-
 // Words that hide the actor, or that people who are not native speakers stumble over.
 TEST(Documents, AreInPlainWords) {
-  const auto files = files_in_plain_words();
+  auto files = files_below({"docs", "include", "src", "backends", "bench", "cli", "examples", "torture"},
+                           {".md", ".hpp", ".cpp"});
   EXPECT_GT(files.size(), 100U);
+  files.push_back(kProject / "README.md");
   for (const fs::path& file : files) {
     const std::string words = words_of(prose_of(file));
     for (const std::string refused :

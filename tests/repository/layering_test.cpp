@@ -9,11 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "tests/repository/documents.hpp"
+
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = DLOCK_SOURCE_DIR;
+using dlock::documents::files_below;
+using dlock::documents::kProject;
 
 struct Include {
   fs::path file;      // relative to the root
@@ -22,19 +25,13 @@ struct Include {
 
 std::vector<Include> includes_below(const std::string& directory) {
   std::vector<Include> out;
-  for (const auto& entry : fs::recursive_directory_iterator(kRoot / directory)) {
-    const auto extension = entry.path().extension();
-    if (extension != ".hpp" && extension != ".ipp" && extension != ".cpp") continue;
-    std::ifstream in(entry.path());
+  for (const fs::path& file : files_below({directory}, {".hpp", ".ipp", ".cpp"})) {
+    std::ifstream in(file);
     for (std::string line; std::getline(in, line);) {
-      const auto start = line.find_first_not_of(" \t");
-      if (start == std::string::npos || line[start] != '#') continue;
-      const auto word = line.find_first_not_of(" \t", start + 1);
-      if (word == std::string::npos || line.compare(word, 7, "include") != 0) continue;
-      const auto open = line.find_first_of("<\"", word);
-      if (open == std::string::npos) continue;
-      const auto close = line.find_first_of(">\"", open + 1);
-      out.push_back({fs::relative(entry.path(), kRoot), line.substr(open + 1, close - open - 1)});
+      const auto open = line.find_first_of("<\"");
+      if (open == std::string::npos || line.substr(0, open) != "#include ") continue;  // as clang-format writes it
+      out.push_back(
+          {fs::relative(file, kProject), line.substr(open + 1, line.find_first_of(">\"", open + 1) - open - 1)});
     }
   }
   return out;
@@ -58,7 +55,7 @@ TEST(Layering, PublicHeadersIncludeTheStandardLibraryAndEachOtherOnly) {
     if (file == "include/dlock/boost_asio.hpp" && named.starts_with("boost/")) continue;
     EXPECT_FALSE(file == "include/dlock/dlock.hpp" && named.find("asio") != std::string::npos) << named;
     EXPECT_TRUE(is_standard(named) || named.starts_with("dlock/")) << file << " includes " << named;
-    EXPECT_TRUE(is_standard(named) || fs::exists(kRoot / "include" / named)) << file << " includes " << named;
+    EXPECT_TRUE(is_standard(named) || fs::exists(kProject / "include" / named)) << file << " includes " << named;
   }
 }
 
@@ -91,7 +88,7 @@ TEST(Layering, NoDirectoryIncludesWhatIsAboveIt) {
 
 TEST(Layering, BackendsDoNotIncludeOneAnother) {
   std::set<std::string> backends;
-  for (const auto& entry : fs::directory_iterator(kRoot / "backends")) {
+  for (const auto& entry : fs::directory_iterator(kProject / "backends")) {
     if (entry.is_directory()) backends.insert(entry.path().filename());
   }
   EXPECT_FALSE(backends.empty());

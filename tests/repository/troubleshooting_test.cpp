@@ -19,6 +19,7 @@
 namespace {
 
 using dlock::documents::contents;
+using dlock::documents::files_below;
 using dlock::documents::kProject;
 using dlock::documents::matches;
 
@@ -50,17 +51,6 @@ std::string literals_of(const std::string& source) {
       after_literal = true;
     } else if (std::isspace(static_cast<unsigned char>(c)) == 0) {
       after_literal = false;
-    }
-  }
-  return found;
-}
-
-std::vector<std::filesystem::path> sources_of(const std::vector<std::string>& folders) {
-  std::vector<std::filesystem::path> found;
-  for (const std::string& folder : folders) {
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(kProject / folder)) {
-      const auto extension = entry.path().extension();
-      if (extension == ".cpp" || extension == ".hpp") found.push_back(entry.path());
     }
   }
   return found;
@@ -112,7 +102,8 @@ TEST(TroubleshootingPage, NamesEachStatusThatTheCommandGivesForAnError) {
 
 TEST(TroubleshootingPage, SaysOnlyWhatTheSourcesSay) {
   std::string all;
-  for (const auto& source : sources_of({"src", "backends", "cli", "include"})) all += literals_of(contents(source));
+  for (const auto& source : files_below({"src", "backends", "cli", "include"}, {".cpp", ".hpp"}))
+    all += literals_of(contents(source));
   const auto texts = texts_of_messages();
   EXPECT_GT(texts.size(), 220U);
   for (const std::string& text : texts) {
@@ -126,7 +117,7 @@ TEST(TroubleshootingPage, SaysOnlyWhatTheSourcesSay) {
 TEST(TroubleshootingPage, HasWhatTheCommandSays) {
   const std::regex said("\\bsay[a-z_]*\\((?:fmt::format\\()?\"((?:[^\"\\\\]|\\\\.)*)\"");
   std::size_t messages = 0;
-  for (const auto& source : sources_of({"cli"})) {
+  for (const auto& source : files_below({"cli"}, {".cpp", ".hpp"})) {
     for (std::string text : matches(contents(source), said)) {
       text.erase(std::remove(text.begin(), text.end(), '\\'), text.end());
       const auto parts = constant_parts(text, "{}");
