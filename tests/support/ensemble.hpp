@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/free_port.hpp"
+#include "tests/support/server.hpp"
 #include "torture/rig/hang_guard.hpp"
 
 namespace dlock::test {
@@ -34,12 +35,9 @@ class Ensemble {
  public:
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
   [[nodiscard]] Member& server(std::size_t index) const { return *members_.at(index); }
+  [[nodiscard]] std::vector<std::uint16_t> ports() const { return ports_of(members_); }
   // The addresses of all members, comma-separated.
-  [[nodiscard]] std::string addresses() const {
-    std::string list;
-    for (const auto& each : members_) list += (list.empty() ? "" : ",") + each->address();
-    return list;
-  }
+  [[nodiscard]] std::string addresses() const { return addresses_of(ports()); }
   [[nodiscard]] std::string url(const std::string& parameters = {}) const {
     return members_.front()->url_of(addresses(), parameters);
   }

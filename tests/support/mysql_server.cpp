@@ -1,58 +1,23 @@
 #include "tests/support/mysql_server.hpp"
 
 #include <mysql.h>
-#include <pwd.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <filesystem>
 #include <stdexcept>
 #include <utility>
 
 #include "torture/rig/hang_guard.hpp"
-#include "torture/rig/system_call.hpp"
 
 namespace dlock::test {
 namespace {
 
 // The server refuses to run as root: if the tests do, it runs as this user.
-constexpr const char* unprivileged_user = "nobody";
+constexpr Account account{"nobody"};
 
 // Options for making the data directory, and options that only save time.
 const std::vector<std::string> common_options = {"--innodb-log-file-size=4M", "--innodb-flush-method=nosync",
                                                  "--skip-name-resolve"};
-
-passwd unprivileged_account() {
-  passwd entry{};
-  passwd* found = nullptr;
-  static std::array<char, 4096> buffer{};
-  if (::getpwnam_r(unprivileged_user, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
-    throw std::runtime_error(std::string("there is no user ") + unprivileged_user);
-  }
-  return entry;
-}
-
-std::vector<std::string> unprivileged(std::vector<std::string> command) {
-  if (::geteuid() != 0) return command;
-  // A change of user resets the signal for the parent's end, so setpriv sets it again.
-  const passwd account = unprivileged_account();
-  std::vector<std::string> whole = {"setpriv",
-                                    "--reuid=" + std::to_string(account.pw_uid),
-                                    "--regid=" + std::to_string(account.pw_gid),
-                                    "--clear-groups",
-                                    "--pdeathsig=KILL",
-                                    "--"};
-  whole.insert(whole.end(), command.begin(), command.end());
-  return whole;
-}
-
-void give_away(const std::string& path) {
-  if (::geteuid() != 0) return;
-  const passwd account = unprivileged_account();
-  rig::require(::chown(path.c_str(), account.pw_uid, account.pw_gid), "chown " + path);
-}
 
 std::string value_of(MYSQL& connection, const std::string& sql) {
   const auto fail = [&] { throw std::runtime_error(sql + ": " + mysql_error(&connection)); };
@@ -70,7 +35,7 @@ std::string value_of(MYSQL& connection, const std::string& sql) {
 class Template {
  public:
   Template() {
-    give_away(directory_.path());
+    account.give(directory_.path());
     // In a shared directory for temporary tables, a starting server would remove those of others.
     std::vector<std::string> command = {"mariadb-install-db",
                                         "--no-defaults",
@@ -80,7 +45,7 @@ class Template {
                                         "--auth-root-authentication-method=normal",
                                         "--skip-test-db"};
     command.insert(command.end(), common_options.begin(), common_options.end());
-    (void)rig::run_command(unprivileged(std::move(command)));
+    (void)rig::run_command(account.command(std::move(command)));
   }
   [[nodiscard]] std::string data() const { return directory_.path() + "/data"; }
 
@@ -91,45 +56,31 @@ class Template {
 }  // namespace
 
 MysqlServer::MysqlServer(MysqlConfig config)
-    : Server("MariaDB", certificate_if(config.tls, config.tls_names)), config_(std::move(config)) {
+    : UnprivilegedServer(account, "MariaDB", certificate_if(config.tls, config.tls_names)), config_(std::move(config)) {
   if (config_.tls) copy_certificate();
   static const Template made;
   copy_data(made.data());
   // Executed at each start, before the port is open.
   const std::string script = directory() + "/init.sql";
   const std::string locker = std::string("'") + user + "'@'127.0.0.1'";
-  write_file(script, std::string("SET sql_log_bin = 0;\nCREATE DATABASE IF NOT EXISTS ") + database +
-                         ";\nCREATE USER IF NOT EXISTS " + locker + " IDENTIFIED BY '" + password +
-                         "';\nGRANT ALL ON " + database + ".* TO " + locker + ";\nGRANT ALL ON dlock.* TO " + locker +
-                         ";\nDELETE FROM mysql.global_priv WHERE User = 'root' AND Host <> 'localhost';\n"
-                         "FLUSH PRIVILEGES;\n");
-  give_away(script);
+  account.write_file(script, std::string("SET sql_log_bin = 0;\nCREATE DATABASE IF NOT EXISTS ") + database +
+                                 ";\nCREATE USER IF NOT EXISTS " + locker + " IDENTIFIED BY '" + password +
+                                 "';\nGRANT ALL ON " + database + ".* TO " + locker + ";\nGRANT ALL ON dlock.* TO " +
+                                 locker +
+                                 ";\nDELETE FROM mysql.global_priv WHERE User = 'root' AND Host <> 'localhost';\n"
+                                 "FLUSH PRIVILEGES;\n");
   start_on_free_ports();
 }
 
-MysqlServer::MysqlServer(MysqlConfig config, const std::string& data) : Server("MariaDB"), config_(std::move(config)) {
+MysqlServer::MysqlServer(MysqlConfig config, const std::string& data)
+    : UnprivilegedServer(account, "MariaDB"), config_(std::move(config)) {
   copy_data(data);
-}
-
-void MysqlServer::copy_data(const std::string& from) const {
-  give_away(directory());
-  (void)rig::run_command(unprivileged({"cp", "-a", "--reflink=auto", from, directory() + "/data"}));
-}
-
-void MysqlServer::copy_certificate() const {
-  for (const auto& [from, to] :
-       {std::pair{certificate().certificate(), "/server.crt"}, std::pair{certificate().key(), "/server.key"}}) {
-    const std::string path = directory() + to;
-    std::filesystem::copy_file(from, path, std::filesystem::copy_options::overwrite_existing);
-    rig::require(::chmod(path.c_str(), S_IRUSR | S_IWUSR), "chmod");
-    give_away(path);
-  }
 }
 
 std::vector<std::string> MysqlServer::configure() {
   std::vector<std::string> command = {"mariadbd",
                                       "--no-defaults",
-                                      "--datadir=" + directory() + "/data",
+                                      "--datadir=" + data(),
                                       "--tmpdir=" + directory(),
                                       "--socket=" + directory() + "/socket",
                                       "--pid-file=" + directory() + "/pid",
@@ -148,18 +99,12 @@ std::vector<std::string> MysqlServer::configure() {
     if (!config_.plain_too) command.push_back("--require-secure-transport=ON");
   }
   command.insert(command.end(), config_.options.begin(), config_.options.end());
-  return unprivileged(std::move(command));
+  return account.command(std::move(command));
 }
 
 std::string MysqlServer::url_of(const std::string& addresses, const std::string& parameters) const {
   return with_parameters(std::string("mysql://") + user + ":" + password + "@" + addresses + "/" + database,
                          {config_.tls ? "tls_ca=" + certificate().authority() : "", parameters});
-}
-
-std::string MysqlServer::url_as(const std::string& name, const std::string& secret,
-                                const std::string& parameters) const {
-  const std::string whole = url(parameters);
-  return "mysql://" + name + ":" + secret + whole.substr(whole.find('@'));
 }
 
 // --- From inside -----------------------------------------------------------------------------------------------------

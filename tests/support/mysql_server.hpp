@@ -27,7 +27,7 @@ struct MysqlConfig {
   std::vector<std::string> options = {};                      // additional options of mariadbd: "--read-only=1"
 };
 
-class MysqlServer : public Server {
+class MysqlServer : public UnprivilegedServer {
  public:
   static constexpr const char* database = "locks";
   static constexpr const char* user = "locker";
@@ -36,15 +36,7 @@ class MysqlServer : public Server {
   explicit MysqlServer(MysqlConfig config = {});
 
   [[nodiscard]] bool serves() const override;
-  // The server uses the new one once it is started again.
-  void renew_certificate() const {
-    certificate().renew();
-    copy_certificate();
-  }
-
   [[nodiscard]] std::string url_of(const std::string& addresses, const std::string& parameters) const override;
-  [[nodiscard]] std::string url_as(const std::string& name, const std::string& secret,
-                                   const std::string& parameters = {}) const;
 
   // As root, on a separate connection, which is kept. Throw std::runtime_error for an error.
   void run(const std::string& sql) { (void)value(sql); }
@@ -71,8 +63,6 @@ class MysqlServer : public Server {
 
   // Empty: it does not answer. answer_limit: of each query, in seconds; 0: none.
   [[nodiscard]] Connection connect_as_root(unsigned answer_limit = 0) const;
-  void copy_data(const std::string& from) const;
-  void copy_certificate() const;
   void disconnect() override { admin_.reset(); }
 
   const MysqlConfig config_;

@@ -1,15 +1,12 @@
 #include "tests/support/postgres_server.hpp"
 
 #include <poll.h>
-#include <pwd.h>
 #include <signal.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
@@ -19,7 +16,6 @@
 
 #include "tests/support/pgbouncer.hpp"
 #include "torture/rig/hang_guard.hpp"
-#include "torture/rig/system_call.hpp"
 
 namespace dlock::test {
 namespace {
@@ -40,46 +36,10 @@ constexpr const char* common_lines =
     "timezone = 'UTC'\n"
     "logging_collector = off\n";
 
-// --- Processes of another user
-// -----------------------------------------------------------------------------------------
+// The server refuses to run as root.
+constexpr Account account{"postgres"};
 
-constexpr const char* superuser = "postgres";
-
-bool is_root() {
-  return ::geteuid() == 0;
-}
-
-// The server refuses to run as root: if the tests do, it runs as the user postgres. It ends with the thread that
-// started it, as any ChildProcess does.
-std::vector<std::string> unprivileged(std::vector<std::string> command) {
-  if (!is_root()) return command;
-  // A change of user resets the signal for the parent's end, so setpriv sets it again.
-  std::vector<std::string> whole = {"setpriv",
-                                    std::string("--reuid=") + superuser,
-                                    std::string("--regid=") + superuser,
-                                    "--init-groups",
-                                    "--pdeathsig=KILL",
-                                    "--"};
-  whole.insert(whole.end(), command.begin(), command.end());
-  return whole;
-}
-
-// Gives a file or a directory to that user.
-void give_away(const std::string& path) {
-  if (!is_root()) return;
-  passwd entry{};
-  passwd* found = nullptr;
-  std::array<char, 4096> buffer{};
-  if (::getpwnam_r(superuser, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
-    throw std::runtime_error(std::string("there is no user ") + superuser);
-  }
-  rig::require(::chown(path.c_str(), entry.pw_uid, entry.pw_gid), "chown " + path);
-}
-
-void write_and_give_away(const std::string& path, const std::string& text) {
-  write_file(path, text);
-  give_away(path);
-}
+// --- Its processes ---------------------------------------------------------------------------------------------------
 
 // It may have ended meanwhile.
 void signal_if_there(pid_t pid, int number) {
@@ -165,23 +125,23 @@ std::string postgres_program(const std::string& name) {
 class Template {
  public:
   Template() {
-    give_away(directory_.path());
+    account.give(directory_.path());
     (void)rig::run_command(
-        unprivileged({postgres_program("initdb"), "--pgdata=" + cluster(), "--username=postgres", "--auth=trust",
-                      "--encoding=UTF8", "--locale=C.UTF-8", "--wal-segsize=1", "--no-sync"}));
+        account.command({postgres_program("initdb"), "--pgdata=" + cluster(), "--username=postgres", "--auth=trust",
+                         "--encoding=UTF8", "--locale=C.UTF-8", "--wal-segsize=1", "--no-sync"}));
     const std::string script = directory_.path() + "/script";
     const std::string database = PostgresServer::database;
     const std::string user = PostgresServer::user;
     // Fewer databases are copied faster: initdb's own one becomes the user's.
-    write_and_give_away(script, "CREATE ROLE " + user + " LOGIN PASSWORD '" + PostgresServer::password + "'\n" +
-                                    "ALTER DATABASE postgres RENAME TO " + database + "\n" + "ALTER DATABASE " +
-                                    database + " OWNER TO " + user + "\n" +
-                                    "UPDATE pg_database SET datistemplate = false WHERE datname = 'template0'\n" +
-                                    "DROP DATABASE template0\n");
+    account.write_file(script, "CREATE ROLE " + user + " LOGIN PASSWORD '" + PostgresServer::password + "'\n" +
+                                   "ALTER DATABASE postgres RENAME TO " + database + "\n" + "ALTER DATABASE " +
+                                   database + " OWNER TO " + user + "\n" +
+                                   "UPDATE pg_database SET datistemplate = false WHERE datname = 'template0'\n" +
+                                   "DROP DATABASE template0\n");
     // One process, without a port; it reads a statement from each line.
     (void)rig::run_command(
-        unprivileged({"sh", "-c", R"(exec "$0" --single -F -c password_encryption=md5 -D "$1" template1 < "$2")",
-                      postgres_program("postgres"), cluster(), script}));
+        account.command({"sh", "-c", R"(exec "$0" --single -F -c password_encryption=md5 -D "$1" template1 < "$2")",
+                         postgres_program("postgres"), cluster(), script}));
   }
   [[nodiscard]] std::string cluster() const { return directory_.path() + "/data"; }
 
@@ -205,14 +165,14 @@ void forget_shared_memory(const std::string& data) {
 
 // SIGINT is its fast shutdown, which ends all sessions.
 PostgresServer::PostgresServer(PostgresConfig config)
-    : Server("PostgreSQL", certificate_if(config.tls, config.tls_names), SIGINT), config_(std::move(config)) {
-  give_away(directory());
+    : UnprivilegedServer(account, "PostgreSQL", certificate_if(config.tls, config.tls_names), SIGINT),
+      config_(std::move(config)) {
   if (config_.tls) copy_certificate();
   if (config_.primary != nullptr) {
     copy_primary();
   } else {
     static const Template made;
-    (void)rig::run_command(unprivileged({"cp", "-a", "--reflink=auto", made.cluster(), data()}));
+    copy_data(made.cluster());
   }
   start_on_free_ports();
   if (config_.tls) run(std::string("ALTER ROLE ") + user + " PASSWORD '" + password + "'");
@@ -230,18 +190,8 @@ PostgresServer::~PostgresServer() {
 
 // --- Its files -------------------------------------------------------------------------------------------------------
 
-void PostgresServer::copy_certificate() const {
-  for (const auto& [from, to] :
-       {std::pair{certificate().certificate(), "/server.crt"}, std::pair{certificate().key(), "/server.key"}}) {
-    const std::string path = directory() + to;
-    std::filesystem::copy_file(from, path, std::filesystem::copy_options::overwrite_existing);
-    rig::require(::chmod(path.c_str(), S_IRUSR | S_IWUSR), "chmod");
-    give_away(path);
-  }
-}
-
 void PostgresServer::copy_primary() const {
-  (void)rig::run_command(unprivileged(
+  (void)rig::run_command(account.command(
       {postgres_program("pg_basebackup"), "--pgdata=" + data(), "--host=" + config_.primary->socket_directory(),
        "--port=" + std::to_string(config_.primary->port()), "--username=postgres", "--checkpoint=fast",
        "--wal-method=stream", "--write-recovery-conf", "--no-sync"}));
@@ -256,14 +206,14 @@ std::vector<std::string> PostgresServer::configure() {
             "/server.crt'\nssl_key_file = '" + directory() + "/server.key'\n";
   }
   for (const std::string& line : config_.lines) text += line + "\n";
-  write_and_give_away(data() + "/postgresql.conf", text);
+  account.write_file(data() + "/postgresql.conf", text);
   // The password is stored for "md5": for SCRAM only in tests of encryption, because its thousands of hashes for each
   // connection would dominate the time of all other tests.
   const std::string host = config_.tls && !config_.plain_too ? "hostssl" : "host";
-  write_and_give_away(data() + "/pg_hba.conf",
-                      "local all postgres trust\nlocal replication postgres trust\nlocal all all md5\n" + host +
-                          " all postgres all reject\n" + host + " all all 127.0.0.1/32 md5\n");
-  return unprivileged({"env", "LD_PRELOAD=" + quick_exit(), postgres_program("postgres"), "-D", data()});
+  account.write_file(data() + "/pg_hba.conf",
+                     "local all postgres trust\nlocal replication postgres trust\nlocal all all md5\n" + host +
+                         " all postgres all reject\n" + host + " all all 127.0.0.1/32 md5\n");
+  return account.command({"env", "LD_PRELOAD=" + quick_exit(), postgres_program("postgres"), "-D", data()});
 }
 
 // A copy that the server can read, whatever its user.
@@ -271,7 +221,7 @@ std::string PostgresServer::quick_exit() const {
   const std::string path = directory() + "/quick_exit.so";
   if (!std::filesystem::exists(path)) {
     std::filesystem::copy_file(DLOCK_QUICK_EXIT, path);
-    give_away(path);
+    account.give(path);
   }
   return path;
 }
@@ -303,12 +253,6 @@ std::string PostgresServer::url_of(const std::string& addresses, const std::stri
   return with_parameters(
       std::string("postgresql://") + user + ":" + password + "@" + addresses + "/" + database,
       {config_.tls ? "sslmode=verify-full&sslrootcert=" + certificate().authority() : "", parameters});
-}
-
-std::string PostgresServer::url_as(const std::string& role, const std::string& secret,
-                                   const std::string& parameters) const {
-  const std::string whole = url(parameters);
-  return "postgresql://" + role + ":" + secret + whole.substr(whole.find('@'));
 }
 
 std::string PostgresServer::admin_conninfo(const std::string& dbname) const {
@@ -348,18 +292,18 @@ std::vector<std::string> PgBouncer::configure() {
   const std::string database = PostgresServer::database;
   const std::string file = directory() + "/pgbouncer.ini";
   const std::string users_file = directory() + "/users.txt";
-  give_away(directory());
+  account.give(directory());
   std::string users = std::string("\"") + PostgresServer::user + "\" \"" + PostgresServer::password + "\"\n";
   for (const std::string& role : config_.roles) users += "\"" + role + "\" \"" + role + "\"\n";
-  write_and_give_away(users_file, users);
+  account.write_file(users_file, users);
   std::string text =
       "[databases]\n" + database + " = host=127.0.0.1 port=" + std::to_string(server_.port()) + " dbname=" + database +
       "\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = " + std::to_string(port()) +
       "\nunix_socket_dir =\nauth_type = md5\nauth_file = " + users_file + "\npool_mode = " + config_.pool_mode +
       "\ndefault_pool_size = " + std::to_string(config_.pool_size) + "\nmax_client_conn = 200\n";
   for (const std::string& line : config_.lines) text += line + "\n";
-  write_and_give_away(file, text);
-  return unprivileged({"/usr/sbin/pgbouncer", file});
+  account.write_file(file, text);
+  return account.command({"/usr/sbin/pgbouncer", file});
 }
 
 }  // namespace dlock::test

@@ -31,7 +31,7 @@ struct PostgresConfig {
   std::vector<std::string> lines = {};      // additional lines for the configuration file: "idle_session_timeout = 1s"
 };
 
-class PostgresServer final : public Server {
+class PostgresServer final : public UnprivilegedServer {
  public:
   static constexpr const char* database = "locks";
   static constexpr const char* user = "locker";
@@ -41,17 +41,10 @@ class PostgresServer final : public Server {
   ~PostgresServer() override;
 
   [[nodiscard]] bool serves() const override;
-  // The server uses the new one once it is started again.
-  void renew_certificate() const {
-    certificate().renew();
-    copy_certificate();
-  }
   // The directory of the Unix socket, for the superuser.
   [[nodiscard]] const std::string& socket_directory() const noexcept { return directory(); }
 
   [[nodiscard]] std::string url_of(const std::string& addresses, const std::string& parameters) const override;
-  [[nodiscard]] std::string url_as(const std::string& role, const std::string& secret,
-                                   const std::string& parameters = {}) const;
   // For the superuser, for libpq, without TLS or any proxy.
   [[nodiscard]] std::string admin_conninfo(const std::string& dbname = database) const;
 
@@ -76,9 +69,7 @@ class PostgresServer final : public Server {
 
  private:
   [[nodiscard]] PostgresConnection& admin();
-  [[nodiscard]] std::string data() const { return directory() + "/data"; }
   void copy_primary() const;
-  void copy_certificate() const;
   [[nodiscard]] std::vector<std::string> configure() override;
   void disconnect() override { admin_.reset(); }
   [[nodiscard]] std::string quick_exit() const;

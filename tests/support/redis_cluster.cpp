@@ -49,12 +49,6 @@ RedisCluster::RedisCluster(const RedisClusterConfig& config) : config_(config) {
   await_settled();
 }
 
-std::vector<std::uint16_t> RedisCluster::ports() const {
-  std::vector<std::uint16_t> ports;
-  for (const auto& each : nodes_) ports.push_back(each->port());
-  return ports;
-}
-
 std::string RedisCluster::url_at(const std::vector<std::uint16_t>& ports, const std::string& parameters) const {
   std::string url = nodes_.front()->url_of(addresses_of(ports), parameters);
   return url.insert(url.find("://"), "-cluster");

@@ -28,7 +28,7 @@ class RedisCluster {
 
   [[nodiscard]] const std::vector<std::unique_ptr<RedisServer>>& nodes() const noexcept { return nodes_; }
   [[nodiscard]] RedisServer& node(std::size_t i) { return *nodes_.at(i); }
-  [[nodiscard]] std::vector<std::uint16_t> ports() const;
+  [[nodiscard]] std::vector<std::uint16_t> ports() const { return ports_of(nodes_); }
   // redis-cluster:// with nodes at these ports; with all of them.
   [[nodiscard]] std::string url_at(const std::vector<std::uint16_t>& ports, const std::string& parameters = {}) const;
   [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_at(ports(), parameters); }

@@ -81,12 +81,6 @@ SentinelService::SentinelService(const SentinelServiceConfig& config) {
   }
 }
 
-std::vector<std::uint16_t> SentinelService::ports() const {
-  std::vector<std::uint16_t> ports;
-  for (const auto& sentinel : sentinels_) ports.push_back(sentinel->port());
-  return ports;
-}
-
 std::string SentinelService::url_at(const std::vector<std::uint16_t>& ports, const std::string& parameters) {
   return "redis-sentinel://" + addresses_of(ports) + "?service_name=mymaster" + (parameters.empty() ? "" : "&") +
          parameters;

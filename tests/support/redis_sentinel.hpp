@@ -63,7 +63,7 @@ class SentinelService {
   // redis-sentinel:// with sentinels, or proxies in front of them, at these ports; with all of them.
   [[nodiscard]] static std::string url_at(const std::vector<std::uint16_t>& ports, const std::string& parameters = {});
   [[nodiscard]] std::string url(const std::string& parameters = {}) const { return url_at(ports(), parameters); }
-  [[nodiscard]] std::vector<std::uint16_t> ports() const;
+  [[nodiscard]] std::vector<std::uint16_t> ports() const { return ports_of(sentinels_); }
 
   // The current master, by the last sentinel.
   [[nodiscard]] RedisServer& master();

@@ -1,9 +1,13 @@
 #include "tests/support/server.hpp"
 
+#include <pwd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <system_error>
@@ -21,10 +25,25 @@ constexpr std::chrono::milliseconds between_questions{10};
 // A frozen server accepts connections, but does not answer.
 constexpr timeval answer_limit{.tv_sec = 0, .tv_usec = 500'000};
 
+std::pair<uid_t, gid_t> ids_of(const std::string& user) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> buffer{};
+  if (::getpwnam_r(user.c_str(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
+    throw std::runtime_error("there is no user " + user);
+  }
+  return {entry.pw_uid, entry.pw_gid};
+}
+
 }  // namespace
 
 std::string Server::url_of(const std::string& /*addresses*/, const std::string& /*parameters*/) const {
   throw std::logic_error(name_ + " has no URL");
+}
+
+std::string Server::url_as(const std::string& user, const std::string& password, const std::string& parameters) const {
+  const std::string whole = url(parameters);
+  return whole.substr(0, whole.find("://") + 3) + user + ":" + password + whole.substr(whole.find('@'));
 }
 
 void Server::choose_ports() {
@@ -83,6 +102,40 @@ void Server::kill() {
   disconnect();
   process_->signal(SIGKILL);
   (void)process_->wait();
+}
+
+std::vector<std::string> Account::command(std::vector<std::string> words) const {
+  if (::geteuid() != 0) return words;
+  // A change of user resets the signal for the parent's end, so setpriv sets it again.
+  const auto [user, group] = ids_of(name);
+  words.insert(words.begin(), {"setpriv", "--reuid=" + std::to_string(user), "--regid=" + std::to_string(group),
+                               "--clear-groups", "--pdeathsig=KILL", "--"});
+  return words;
+}
+
+void Account::give(const std::string& path) const {
+  if (::geteuid() != 0) return;
+  const auto [user, group] = ids_of(name);
+  rig::require(::chown(path.c_str(), user, group), "chown " + path);
+}
+
+void Account::write_file(const std::string& path, const std::string& text) const {
+  test::write_file(path, text);
+  give(path);
+}
+
+void UnprivilegedServer::copy_certificate() const {
+  for (const auto& [from, to] :
+       {std::pair{certificate().certificate(), "/server.crt"}, std::pair{certificate().key(), "/server.key"}}) {
+    const std::string path = directory() + to;
+    std::filesystem::copy_file(from, path, std::filesystem::copy_options::overwrite_existing);
+    rig::require(::chmod(path.c_str(), S_IRUSR | S_IWUSR), "chmod");
+    account_.give(path);
+  }
+}
+
+void UnprivilegedServer::copy_data(const std::string& from) const {
+  (void)rig::run_command(account_.command({"cp", "-a", "--reflink=auto", from, data()}));
 }
 
 void write_file(const std::string& path, const std::string& text) {

@@ -32,6 +32,9 @@ class Server {
   }
   // With these addresses, comma-separated. Throws std::logic_error if clients do not name the server in a URL.
   [[nodiscard]] virtual std::string url_of(const std::string& addresses, const std::string& parameters) const;
+  // The URL of a server with users, for a different user.
+  [[nodiscard]] std::string url_as(const std::string& user, const std::string& password,
+                                   const std::string& parameters = {}) const;
   // Of a server with TLS.
   [[nodiscard]] const ThrowawayCertificate& certificate() const { return *certificate_; }
   [[nodiscard]] const std::string& directory() const noexcept { return directory_.path(); }
@@ -83,8 +86,48 @@ class Server {
   std::unique_ptr<rig::ChildProcess> process_;
 };
 
+// The user for whom servers run that refuse to run as root, if the tests do. Otherwise everything stays the tests' own.
+struct Account {
+  const char* name;
+
+  // The command, run for that user. It ends with the thread that started it, as any ChildProcess does.
+  [[nodiscard]] std::vector<std::string> command(std::vector<std::string> words) const;
+  void give(const std::string& path) const;
+  void write_file(const std::string& path, const std::string& text) const;
+};
+
+class UnprivilegedServer : public Server {
+ public:
+  // The server uses the new one once it is started again.
+  void renew_certificate() const {
+    certificate().renew();
+    copy_certificate();
+  }
+
+ protected:
+  template <class... Arguments>
+  explicit UnprivilegedServer(const Account& account, Arguments&&... arguments)
+      : Server(std::forward<Arguments>(arguments)...), account_(account) {
+    account_.give(directory());
+  }
+  // To server.crt and server.key in its directory.
+  void copy_certificate() const;
+  [[nodiscard]] std::string data() const { return directory() + "/data"; }
+  void copy_data(const std::string& from) const;
+
+ private:
+  const Account account_;
+};
+
 // Throws std::runtime_error if it cannot be written.
 void write_file(const std::string& path, const std::string& text);
+// Of pointers to servers.
+template <class Servers>
+[[nodiscard]] std::vector<std::uint16_t> ports_of(const Servers& servers) {
+  std::vector<std::uint16_t> ports;
+  for (const auto& each : servers) ports.push_back(each->port());
+  return ports;
+}
 // The addresses of servers at these ports of this machine, comma-separated.
 [[nodiscard]] inline std::string addresses_of(const std::vector<std::uint16_t>& ports) {
   std::string text;
