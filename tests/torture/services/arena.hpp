@@ -79,20 +79,6 @@ struct ArenaKind {
 [[nodiscard]] inline ArenaKind semaphore(std::string name, std::function<std::unique_ptr<Arena>()> make) {
   return {std::move(name), std::move(make), LockKind::semaphore, 2};
 }
-// Each kind adds this to a backend's prefix.
-[[nodiscard]] inline std::string prefix_suffix(LockKind lock_kind) {
-  switch (lock_kind) {
-    case LockKind::lock:
-      break;
-    case LockKind::read_write:
-      return ".rw";
-    case LockKind::semaphore:
-      return ".sem";
-    case LockKind::election:
-      return ".elect";
-  }
-  return {};
-}
 inline void PrintTo(const ArenaKind& kind, std::ostream* out) {
   *out << kind.name;
 }
@@ -108,6 +94,25 @@ inline void PrintTo(const ArenaKind& kind, std::ostream* out) {
 
 using test::addresses_of;
 
+// A fault that is over as soon as it was struck: what `strike` does.
+[[nodiscard]] inline Fault brief_fault(std::string kind, std::string group, std::function<void()> strike,
+                                       std::size_t weight = 1, Opens opens = Opens::nothing) {
+  const auto act = [strike = std::move(strike)]() -> Heal {
+    strike();
+    return [] {};
+  };
+  return {std::move(kind), std::move(group), act, Linger::briefly, weight, opens};
+}
+// For Arena::leftovers(), where count(lock) is a number as a text: what the service keeps of the lock.
+template <class Count>
+[[nodiscard]] std::vector<std::string> held_of(const std::vector<std::string>& locks, Count&& count) {
+  std::vector<std::string> found;
+  for (const std::string& lock : locks) {
+    if (count(lock) != "0") found.push_back("lock " + lock + " is held");
+  }
+  return found;
+}
+
 // One server is killed, restarted, stopped. It must outlive the faults.
 template <class Server>
 [[nodiscard]] std::vector<Fault> faults_of_server(Server& server) {
@@ -117,13 +122,13 @@ template <class Server>
              return [&server] { server.start(); };
            },
            Linger::within_lease, 1, Opens::when_struck},
-          {"server restarted", "server",
-           [&server]() -> Heal {
-             server.stop();
-             server.start();
-             return [] {};
-           },
-           Linger::briefly, 1, Opens::when_struck},
+          brief_fault(
+              "server restarted", "server",
+              [&server] {
+                server.stop();
+                server.start();
+              },
+              1, Opens::when_struck),
           {"server stopped", "server",
            [&server]() -> Heal {
              server.freeze();
@@ -155,12 +160,6 @@ template <class Ensemble>
           {"quorum lost", "server", quorum_lost},
           {"leader stopped", "server", [&ensemble, stopped] { return stopped(ensemble.leader()); }, linger, 1, opens},
           {"follower stopped", "server", [&ensemble, stopped] { return stopped(ensemble.follower()); }}};
-}
-template <class Ensemble>
-[[nodiscard]] std::vector<std::uint16_t> ports_of_ensemble(const Ensemble& ensemble) {
-  std::vector<std::uint16_t> ports;
-  for (std::size_t i = 0; i < ensemble.size(); ++i) ports.push_back(ensemble.server(i).port());
-  return ports;
 }
 
 // --- A run of torture in an arena ------------------------------------------------------------------------------------

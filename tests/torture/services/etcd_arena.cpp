@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "arena.hpp"
+#include "backends/etcd/locks/keys.hpp"
 #include "tests/support/etcd_server.hpp"
 
 namespace dlock::torture {
@@ -18,9 +19,8 @@ class EtcdArena : public Arena {
   [[nodiscard]] std::vector<std::string> leftovers(LockKind lock_kind, const std::vector<std::string>& locks) override {
     std::vector<std::string> found;
     for (const std::string& lock : locks) {
-      std::string prefix = "dlock" + prefix_suffix(lock_kind) + "/";
-      for (const char c : lock) prefix += c == '/' ? std::string("%2F") : std::string(1, c);
-      for (const std::string& key : one_that_serves().keys(prefix + "/")) found.push_back("the key " + key);
+      const std::string prefix = etcd::lock_prefix({}, lock_kind, lock);
+      for (const std::string& key : one_that_serves().keys(prefix)) found.push_back("the key " + key);
     }
     return found;
   }
@@ -32,12 +32,7 @@ class EtcdArena : public Arena {
 
   // What clients watch from may be gone when they come back.
   [[nodiscard]] Fault history_forgotten() {
-    return {"history forgotten", "server",
-            [this]() -> Heal {
-              one_that_serves().compact();
-              return [] {};
-            },
-            Linger::briefly};
+    return brief_fault("history forgotten", "server", [this] { one_that_serves().compact(); });
   }
 };
 
@@ -61,14 +56,11 @@ class OneMemberArena final : public EtcdArena {
 
 class MembersArena final : public EtcdArena {
  public:
-  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return ports_of_ensemble(cluster_); }
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return cluster_.ports(); }
   [[nodiscard]] std::vector<Fault> faults() override {
     std::vector<Fault> faults = faults_of_ensemble(cluster_, Linger::beyond_lease, Opens::while_it_lasts);
-    const auto leader_moved = [this]() -> Heal {
-      cluster_.move_leader(cluster_.follower());
-      return [] {};
-    };
-    faults.push_back({"leader moved", "server", leader_moved, Linger::briefly, 2});
+    faults.push_back(brief_fault(
+        "leader moved", "server", [this] { cluster_.move_leader(cluster_.follower()); }, 2));
     faults.push_back(history_forgotten());
     return faults;
   }

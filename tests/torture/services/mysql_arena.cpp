@@ -24,11 +24,8 @@ class MysqlArena final : public Arena {
   }
   [[nodiscard]] std::vector<Fault> faults() override {
     std::vector<Fault> faults = faults_of_server(server_);
-    const auto kill_sessions = [this]() -> Heal {
-      server_.kill_clients();
-      return [] {};
-    };
-    faults.push_back({"sessions killed", "server", kill_sessions, Linger::briefly, 1, Opens::when_struck});
+    const auto kill_sessions = [this] { server_.kill_clients(); };
+    faults.push_back(brief_fault("sessions killed", "server", kill_sessions, 1, Opens::when_struck));
     faults.push_back({"server read-only", "server", [this] { return forbid_writing(); }, Linger::beyond_lease});
     if (strategy_ == mysql::Strategy::named) {
       faults.push_back({"tokens locked", "server", [this] { return lock_tokens(); }});
@@ -36,13 +33,9 @@ class MysqlArena final : public Arena {
     return faults;
   }
   [[nodiscard]] std::vector<std::string> leftovers(LockKind lock_kind, const std::vector<std::string>& locks) override {
-    std::vector<std::string> found;
-    for (const std::string& lock : locks) {
-      if (server_.value("SELECT " + MysqlLock(strategy_, lock, lock_kind).residue()) != "0") {
-        found.push_back("lock " + lock + " is held");
-      }
-    }
-    return found;
+    return held_of(locks, [&](const std::string& lock) {
+      return server_.value("SELECT " + MysqlLock(strategy_, lock, lock_kind).residue());
+    });
   }
 
  private:
@@ -74,21 +67,20 @@ class MysqlArena final : public Arena {
 // All nodes write. Clients use the first that their URL names, so where that leads changes all the time.
 class GaleraArena final : public Arena {
  public:
-  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return ports_of_ensemble(cluster_); }
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return cluster_.ports(); }
   void set_proxies(const std::vector<rig::TcpProxy*>& proxies) override { proxies_ = proxies; }
   [[nodiscard]] std::string url(const std::vector<std::uint16_t>& ports) const override {
     return cluster_.server(0).url_of(addresses_of(ports), "response_timeout=500ms&connect_timeout=2s");
   }
   [[nodiscard]] std::vector<Fault> faults() override {
     std::vector<Fault> faults = faults_of_ensemble(cluster_, Linger::beyond_lease);
-    const auto lead_elsewhere = [this]() -> Heal {
+    const auto lead_elsewhere = [this] {
       ++turn_;
       for (std::size_t i = 0; i < proxies_.size(); ++i) {
         proxies_[i]->retarget(rig::Endpoint::loopback(cluster_.server((i + turn_) % cluster_.size()).port()));
       }
-      return [] {};
     };
-    faults.push_back({"newcomers led elsewhere", "newcomers", lead_elsewhere, Linger::briefly, 12});
+    faults.push_back(brief_fault("newcomers led elsewhere", "newcomers", lead_elsewhere, 12));
     const auto isolate = [this]() -> Heal {
       const std::size_t member = cluster_.leader();
       cluster_.server(member).isolate(true);
@@ -101,12 +93,10 @@ class GaleraArena final : public Arena {
     return faults;
   }
   [[nodiscard]] std::vector<std::string> leftovers(LockKind /*kind*/, const std::vector<std::string>& locks) override {
-    std::vector<std::string> found;
-    for (const std::string& lock : locks) {
+    return held_of(locks, [&](const std::string& lock) {
       const std::string residue = MysqlLock(mysql::Strategy::table, lock).residue();
-      if (cluster_.server(cluster_.leader()).value("SELECT " + residue) != "0") found.push_back(lock + " is held");
-    }
-    return found;
+      return cluster_.server(cluster_.leader()).value("SELECT " + residue);
+    });
   }
   // After 1.5 s the others go on without a node that stands still. One that was killed comes back in a few seconds, so
   // there are fewer faults in the same time.

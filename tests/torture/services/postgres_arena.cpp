@@ -30,23 +30,17 @@ class PostgresArena final : public Arena {
   }
   [[nodiscard]] std::vector<Fault> faults() override {
     std::vector<Fault> faults = faults_of_server(server_);
-    const auto terminate = [this]() -> Heal {
-      (void)server_.terminate_clients();
-      return [] {};
-    };
-    faults.push_back({"sessions terminated", "server", terminate, Linger::briefly, 1, Opens::when_struck});
+    const auto terminate = [this] { (void)server_.terminate_clients(); };
+    faults.push_back(brief_fault("sessions terminated", "server", terminate, 1, Opens::when_struck));
     if (strategy_ == Strategy::advisory) {
       faults.push_back({"tokens locked", "server", [this] { return lock_tokens(); }});
     }
     return faults;
   }
   [[nodiscard]] std::vector<std::string> leftovers(LockKind lock_kind, const std::vector<std::string>& locks) override {
-    std::vector<std::string> found;
-    for (const std::string& lock : locks) {
-      const PostgresLock there(strategy_, lock, lock_kind);
-      if (server_.value(there.residue()) != "0") found.push_back("lock " + lock + " is held");
-    }
-    return found;
+    return held_of(locks, [&](const std::string& lock) {
+      return server_.value(PostgresLock(strategy_, lock, lock_kind).residue());
+    });
   }
 
  private:

@@ -4,12 +4,31 @@
 
 #include "arena.hpp"
 #include "backends/redis/requests/keys.hpp"
+#include "backends/redis/requests/scripts.hpp"
 #include "tests/support/redis_cluster.hpp"
 #include "tests/support/redis_sentinel.hpp"
 #include "tests/support/redis_server.hpp"
 
 namespace dlock::torture {
 namespace {
+
+// master: of a key.
+template <class F>
+std::vector<std::string> left_of(const std::vector<std::string>& locks, LockKind lock_kind, F&& master) {
+  std::vector<std::string> found;
+  for (const std::string& lock : locks) {
+    const redis::Keys keys = redis::keys_of("dlock:", lock, lock_kind);
+    test::RedisServer& server = master(keys.lock);
+    // Of several holders those that have died stay until somebody looks, but not for long.
+    const auto holders =
+        redis::several_hold(lock_kind)
+            ? server.command({"ZCOUNT", keys.lock, server.command({"TIME"}).elements.at(0).text + "000", "+inf"})
+            : server.command({"EXISTS", keys.lock});
+    if (holders.integer != 0) found.push_back("the key " + keys.lock);
+    if (server.command({"ZCARD", keys.queue}).integer != 0) found.push_back("entries in " + keys.queue);
+  }
+  return found;
+}
 
 class RedisArena final : public Arena {
  public:
@@ -28,19 +47,7 @@ class RedisArena final : public Arena {
     return faults;
   }
   [[nodiscard]] std::vector<std::string> leftovers(LockKind lock_kind, const std::vector<std::string>& locks) override {
-    std::vector<std::string> found;
-    const bool several = lock_kind == LockKind::read_write || lock_kind == LockKind::semaphore;
-    for (const std::string& lock : locks) {
-      const redis::Keys keys = redis::keys_of("dlock" + prefix_suffix(lock_kind) + ":", lock);
-      // Of several holders those that have died stay until somebody looks, but not for long.
-      const auto holders =
-          several
-              ? server_.command({"ZCOUNT", keys.lock, server_.command({"TIME"}).elements.at(0).text + "000", "+inf"})
-              : server_.command({"EXISTS", keys.lock});
-      if (holders.integer != 0) found.push_back("the key " + keys.lock);
-      if (server_.command({"ZCARD", keys.queue}).integer != 0) found.push_back("entries in " + keys.queue);
-    }
-    return found;
+    return left_of(locks, lock_kind, [this](const std::string&) -> test::RedisServer& { return server_; });
   }
 
  private:
@@ -107,19 +114,6 @@ template <class Server, class Service>
 Heal frozen(Server& server, Service& service) {
   server.freeze();
   return settled(service, [&server] { server.thaw(); });
-}
-
-// master: of a key.
-template <class F>
-std::vector<std::string> left_of(const std::vector<std::string>& locks, LockKind lock_kind, F&& master) {
-  std::vector<std::string> found;
-  for (const std::string& lock : locks) {
-    const redis::Keys keys = redis::keys_of("dlock:", lock, lock_kind);
-    test::RedisServer& server = master(keys.lock);
-    if (server.command({"EXISTS", keys.lock}).integer != 0) found.push_back("the key " + keys.lock);
-    if (server.command({"ZCARD", keys.queue}).integer != 0) found.push_back("entries in " + keys.queue);
-  }
-  return found;
 }
 
 // Sentinels look after a master and two replicas. Replication is asynchronous: a grant that was not copied is
@@ -191,14 +185,13 @@ class ClusterArena final : public Arena {
       cluster_.fail_over(next_master());
       return settled(cluster_, [] {});
     };
-    const auto disconnect = [this]() -> Heal {
+    const auto disconnect = [this] {
       test::RedisServer& server = next_master();
       (void)server.connect().command({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
       try {
         (void)server.command({"PING"});
       } catch (const std::runtime_error&) {  // ours was among them; the next call makes another
       }
-      return [] {};
     };
     // In two steps, between which some of the keys have gone and others have not.
     const auto reshard = [this]() -> Heal {
@@ -222,7 +215,7 @@ class ClusterArena final : public Arena {
             {"master killed", "cluster", kill, Linger::beyond_lease, 2, Opens::when_struck},
             {"master stopped", "cluster", freeze, Linger::beyond_lease, 2, Opens::while_it_lasts},
             {"planned failover", "cluster", fail_over, Linger::briefly, 2, Opens::while_it_lasts},
-            {"clients disconnected", "cluster", disconnect, Linger::briefly},
+            brief_fault("clients disconnected", "cluster", disconnect),
             {"all nodes restarted", "cluster", restart_all, Linger::briefly}};
   }
   [[nodiscard]] std::vector<std::string> leftovers(LockKind lock_kind, const std::vector<std::string>& locks) override {

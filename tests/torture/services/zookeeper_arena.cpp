@@ -23,7 +23,7 @@ class ZooKeeperArena : public Arena {
     test::ZooKeeperClient client(addresses_of(ports()));
     std::vector<std::string> found;
     for (const std::string& lock : locks) {
-      const std::string path = zookeeper::lock_path("/dlock" + prefix_suffix(lock_kind), lock);
+      const std::string path = zookeeper::lock_path("/dlock", lock, lock_kind);
       const auto node = client.get(path);
       if (!node) continue;
       if (node->owner != 0) found.push_back("the node " + path);
@@ -51,7 +51,7 @@ class StandaloneArena final : public ZooKeeperArena {
 class EnsembleArena final : public ZooKeeperArena {
  public:
   using ZooKeeperArena::ZooKeeperArena;
-  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return ports_of_ensemble(ensemble_); }
+  [[nodiscard]] std::vector<std::uint16_t> ports() const override { return ensemble_.ports(); }
   [[nodiscard]] std::vector<Fault> faults() override { return faults_of_ensemble(ensemble_); }
 
  private:
