@@ -18,26 +18,9 @@
 #include <dlock/dlock.hpp>
 
 #include "bench/targets/catalog.hpp"
+#include "tests/support/servers.hpp"
 #include "torture/rig/scratch_directory.hpp"
 #include "torture/rig/socket.hpp"
-#if DLOCK_BENCH_WITH_REDIS
-#include "tests/support/redis_cluster.hpp"
-#include "tests/support/redis_sentinel.hpp"
-#include "tests/support/redis_server.hpp"
-#endif
-#if DLOCK_BENCH_WITH_ZOOKEEPER
-#include "tests/support/zookeeper_client.hpp"
-#include "tests/support/zookeeper_server.hpp"
-#endif
-#if DLOCK_BENCH_WITH_ETCD
-#include "tests/support/etcd_server.hpp"
-#endif
-#if DLOCK_BENCH_WITH_POSTGRES
-#include "tests/support/postgres_server.hpp"
-#endif
-#if DLOCK_BENCH_WITH_MYSQL
-#include "tests/support/mysql_server.hpp"
-#endif
 
 namespace dlock::bench {
 namespace {
@@ -78,7 +61,7 @@ std::string files_of(Directory& directory) {
   return text;
 }
 
-#if DLOCK_BENCH_WITH_REDIS
+#if DLOCK_TEST_WITH_REDIS
 std::string keys_of(test::RedisServer& server) {
   std::vector<std::string> keys;
   for (const auto& each : server.command({"KEYS", "*"}).elements) keys.push_back(each.text);
@@ -93,7 +76,7 @@ std::string keys_of_nodes(test::RedisCluster& cluster) {
   return text;
 }
 #endif
-#if DLOCK_BENCH_WITH_ZOOKEEPER
+#if DLOCK_TEST_WITH_ZOOKEEPER
 std::string nodes_below(test::ZooKeeperClient& client, const std::string& path) {
   std::string text;
   for (const std::string& each : client.children(path).value_or(std::vector<std::string>())) {
@@ -110,12 +93,12 @@ std::string nodes_of_ensemble(test::ZooKeeperEnsemble& ensemble) {
   return nodes_of(ensemble.server(ensemble.leader()));
 }
 #endif
-#if DLOCK_BENCH_WITH_ETCD
+#if DLOCK_TEST_WITH_ETCD
 std::string keys_of_etcd(test::EtcdServer& server) {
   return sorted(server.keys(""));
 }
 #endif
-#if DLOCK_BENCH_WITH_POSTGRES
+#if DLOCK_TEST_WITH_POSTGRES
 std::string tables_of(test::PostgresServer& server) {
   return server.value(
       "SELECT string_agg(t::text, ' ' ORDER BY t) FROM (SELECT table_schema, table_name, CASE WHEN column_name = "
@@ -125,7 +108,7 @@ std::string tables_of(test::PostgresServer& server) {
       "AND table_schema NOT IN ('pg_catalog', 'information_schema')) AS t");
 }
 #endif
-#if DLOCK_BENCH_WITH_MYSQL
+#if DLOCK_TEST_WITH_MYSQL
 std::string tables_of_mysql(test::MysqlServer& server) {
   server.run("SET SESSION group_concat_max_len = 1000000");
   const std::string all = server.value(
@@ -153,7 +136,7 @@ struct Kind {
 const Kind kinds[] = {
     {"file", [] { return serve(std::make_shared<Directory>(), &files_of); }, "", 0, false,
      "file system=local; crash=; failover="},
-#if DLOCK_BENCH_WITH_REDIS
+#if DLOCK_TEST_WITH_REDIS
     {"redis",
      [] { return serve(std::make_shared<test::RedisServer>(test::RedisConfig{.append_only = true}), &keys_of); },
      "prefix=app[1]:", 2, true,
@@ -176,7 +159,7 @@ const Kind kinds[] = {
      "version=7; appendonly=no; appendfsync=everysec; save=never; masters=3; replicas of each=0; crash=all locks; "
      "failover=last grants"},
 #endif
-#if DLOCK_BENCH_WITH_ZOOKEEPER
+#if DLOCK_TEST_WITH_ZOOKEEPER
     {"zookeeper",
      [] {
        const test::ZooKeeperConfig config{.sync_to_disk = true};
@@ -186,7 +169,7 @@ const Kind kinds[] = {
     {"zookeeper_ensemble", [] { return serve(std::make_shared<test::ZooKeeperEnsemble>(), &nodes_of_ensemble); },
      "prefix=", 2, true, "servers=3; version=3; forceSync=no; crash=last grants; failover=nothing"},
 #endif
-#if DLOCK_BENCH_WITH_ETCD
+#if DLOCK_TEST_WITH_ETCD
     {"etcd", [] { return serve(std::make_shared<test::EtcdServer>(), &keys_of_etcd); }, "prefix=app/", 2, true,
      "version=3; members=1; crash=nothing; failover=nothing"},
     {"etcd_by_tls",
@@ -196,7 +179,7 @@ const Kind kinds[] = {
      },
      "prefix=app/", 0, false, "version=3; members=1; crash=nothing; failover=nothing"},
 #endif
-#if DLOCK_BENCH_WITH_POSTGRES
+#if DLOCK_TEST_WITH_POSTGRES
     // for-update takes one: BEGIN and COMMIT are not counted where they are prepared.
     {"postgresql",
      [] {
@@ -209,7 +192,7 @@ const Kind kinds[] = {
      "server_version=15; fsync=off; synchronous_commit=on; full_page_writes=off; crash=last grants; "
      "failover=last grants"},
 #endif
-#if DLOCK_BENCH_WITH_MYSQL
+#if DLOCK_TEST_WITH_MYSQL
     // BEGIN and COMMIT are not counted either.
     {"mysql",
      [] {
