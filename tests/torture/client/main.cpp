@@ -1,31 +1,26 @@
 // A client of a lock service that does what it is told, and says what came of it. Commands come by a named pipe, one a
 // line; each is answered with a line "<number of the command> <answer>". Things done to this process, such as a stepped
 // clock, are so done to a client alone. See commanded_client.hpp.
-#include <fcntl.h>
 #include <time.h>
-#include <unistd.h>
 
-#include <array>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <sstream>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include <dlock/dlock.hpp>
-
-#include "util/unique_fd.hpp"
 
 namespace dlock::torture {
 namespace {
@@ -141,23 +136,14 @@ int main(int argc, char** argv) {
   if (argc != 3) return 64;
   try {
     dlock::torture::Commanded commanded(argv[1]);
-    // Also for writing, so that it does not end when whoever commands closes it between two commands.
-    const dlock::util::UniqueFd pipe(::open(argv[2], O_RDWR | O_CLOEXEC));
-    if (!pipe) throw std::system_error(errno, std::generic_category(), argv[2]);
+    std::ifstream commands(argv[2]);
     dlock::torture::say("ready");
-    std::string pending;
     int number = 0;
-    for (std::array<char, 512> bytes{};;) {
-      const ssize_t n = ::read(pipe.get(), bytes.data(), bytes.size());
-      if (n <= 0) throw std::system_error(errno, std::generic_category(), "read");
-      pending.append(bytes.data(), static_cast<std::size_t>(n));
-      for (auto end = pending.find('\n'); end != std::string::npos; end = pending.find('\n')) {
-        const std::string command = pending.substr(0, end);
-        pending.erase(0, end + 1);
-        if (command == "quit") return 0;
-        dlock::torture::say(std::to_string(++number) + " " + commanded.obey(command));
-      }
+    for (std::string command; std::getline(commands, command);) {
+      if (command == "quit") return 0;
+      dlock::torture::say(std::to_string(++number) + " " + commanded.obey(command));
     }
+    throw std::runtime_error("there are no more commands");
   } catch (const std::exception& e) {
     std::cerr << e.what() << '\n';
     return 1;
