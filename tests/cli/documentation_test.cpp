@@ -90,33 +90,6 @@ TEST(Documentation, ManualAndGuide_HaveEachOptionAndStatus) {
 // ---- Completion, by the shells themselves
 // ----------------------------------------------------------------------------
 
-const std::string bash_script =
-    R"(source "$0"
-       for line in "$@"; do
-         # As readline splits it.
-         read -ra raw <<<"$line"
-         COMP_LINE=$line COMP_WORDS=()
-         for word in "${raw[@]}"; do
-           while [[ $word =~ ^([^:=@]*)([:=@]+)(.*)$ ]]; do
-             [[ ${BASH_REMATCH[1]} ]] && COMP_WORDS+=("${BASH_REMATCH[1]}")
-             COMP_WORDS+=("${BASH_REMATCH[2]}")
-             word=${BASH_REMATCH[3]}
-           done
-           [[ $word ]] && COMP_WORDS+=("$word")
-         done
-         [[ $line == *' ' ]] && COMP_WORDS+=('')
-         COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-         _dlock
-         printf '%s\n' "== $line" "${COMPREPLY[@]}"
-       done)";
-
-const std::string fish_script =
-    R"(source $argv[1]
-       for line in $argv[2..]
-         echo "== $line"
-         complete -C $line | string replace -r '\t.*' ''
-       end)";
-
 class Completion : public CliTest, public testing::WithParamInterface<std::string> {
  protected:
   using Candidates = std::set<std::string>;
@@ -124,12 +97,13 @@ class Completion : public CliTest, public testing::WithParamInterface<std::strin
   // One entry per line.
   [[nodiscard]] std::map<std::string, Candidates> of(const std::vector<std::string>& lines) const {
     const std::string sources = DLOCK_TEST_SOURCES;
-    std::vector<std::string> command{"fish", "--no-config", "-c", fish_script, sources + "/cli/dlock.fish"};
-    if (GetParam() == "bash") {
-      command = {"bash", "-c", bash_script, sources + "/cli/dlock.bash-completion"};
-    } else if (GetParam() == "zsh") {
-      command = {"zsh", "-f", sources + "/tests/cli/support/completions.zsh", sources + "/cli/dlock.zsh-completion"};
-    }
+    using Shell = std::pair<std::string, std::string>;  // its option, and its completion of dlock
+    static const std::map<std::string, Shell> shells{{"bash", {"--norc", "dlock.bash-completion"}},
+                                                     {"zsh", {"-f", "dlock.zsh-completion"}},
+                                                     {"fish", {"--no-config", "dlock.fish"}}};
+    const auto& [option, completion] = shells.at(GetParam());
+    std::vector<std::string> command{GetParam(), option, sources + "/tests/cli/support/completions." + GetParam(),
+                                     sources + "/cli/" + completion};
     command.insert(command.end(), lines.begin(), lines.end());
     const std::string folder = dlock_path().substr(0, dlock_path().rfind('/'));
     const Finished result =
