@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <fstream>
 #include <stdexcept>
 
 #include "cli/child.hpp"
@@ -38,7 +39,8 @@ class ProcessTrees : public testing::Test {
     ready_write.reset();
     char byte = 0;
     if (::read(ready_read.get(), &byte, 1) != 1) throw std::runtime_error("the processes did not start");
-    child = children_of(parent).begin()->first;
+    const std::string number = std::to_string(parent);
+    std::ifstream("/proc/" + number + "/task/" + number + "/children") >> child;
     tree = tree_of(parent, ::getpid());
   }
   ~ProcessTrees() override {
@@ -71,29 +73,21 @@ TEST_F(ProcessTrees, Tree_HasAllGenerations) {
   EXPECT_EQ(signal_tree(tree_of(::getpid(), ::getppid()), {}), 2);
 }
 
-TEST_F(ProcessTrees, ExcludedChild_IsExcludedWithItsDescendants) {
-  ProcessTree mine = tree_of(::getpid(), ::getppid());
-  mine.without = parent;
-  EXPECT_EQ(signal_tree(mine, {SIGKILL}), 0);
-  EXPECT_FALSE(is_dead(parent));
-  EXPECT_FALSE(is_dead(child));
-}
-
-TEST_F(ProcessTrees, ReusedNumberOfTheRoot_GivesAnEmptyTree) {
-  --tree.root_started;
-  EXPECT_EQ(signal_tree(tree, {SIGKILL}), 0);
-  EXPECT_FALSE(is_dead(child));
-}
-
-TEST_F(ProcessTrees, OlderProcess_IsNotInTheTree) {
-  tree.since = status_of(child)->started + 1;
-  EXPECT_EQ(signal_tree(tree, {SIGKILL}), 0);
-  EXPECT_FALSE(is_dead(child));
-}
-
-TEST_F(ProcessTrees, OtherParentOfTheRoot_GivesNoTree) {
-  EXPECT_EQ(tree_of(parent, child).root, 0);
-  EXPECT_EQ(signal_tree(ProcessTree(), {SIGKILL}), 0);
+TEST_F(ProcessTrees, TreeWithoutProcesses_SignalsNone) {
+  ProcessTree excluded_child = tree_of(::getpid(), ::getppid());
+  excluded_child.without = parent;
+  ProcessTree reused_number_of_root = tree;
+  --reused_number_of_root.root_started;
+  ProcessTree older_process = tree;
+  older_process.since = status_of(child)->started + 1;
+  const ProcessTree other_parent_of_root = tree_of(parent, child);
+  EXPECT_EQ(other_parent_of_root.root, 0);
+  for (const auto& [name, each] :
+       {std::pair("excluded child", excluded_child), std::pair("reused number of the root", reused_number_of_root),
+        std::pair("older process", older_process), std::pair("other parent of the root", other_parent_of_root)}) {
+    EXPECT_EQ(signal_tree(each, {SIGKILL}), 0) << name;
+    EXPECT_FALSE(is_dead(parent) || is_dead(child)) << name;
+  }
 }
 
 TEST_F(ProcessTrees, Group_IsExcludedOrSelected) {
