@@ -71,7 +71,7 @@ TEST_F(OnATerminal, Wait_NamesTheHolderAndEndsAtControlC) {
 TEST_F(OnATerminal, ControlZ_StopsAWaitUntilForeground) {
   Process holder(run_probe({"wait"}));
   (void)holder.line();
-  JobShell shell(run_probe({"environment", "DLOCK_NAME"}));
+  JobShell shell(dlock("run", {"job", "--", "printenv", "DLOCK_NAME"}));
   EXPECT_THAT(shell.line(), testing::StartsWith("dlock: waiting for \"job\""));
   shell.type(control_z);
   EXPECT_EQ(shell.job_news(), "stopped");

@@ -1,6 +1,6 @@
 // Runs the transcripts: commands, and what they print and exit with. Each transcript has a service of its own, which is
 // in DLOCK_URL: lock files in $locks, this process's memory, or a server, by the directory that the transcript is in.
-// With "isolated", the transcript needs a mount name space.
+// This repository is in $sources. With "isolated", the transcript needs a mount name space.
 //
 //   # text           a comment
 //   $ command        is run by a shell in an empty directory until it ends
@@ -29,15 +29,7 @@
 #include <dlock/dlock.hpp>
 
 #include "support/cli_test.hpp"
-#ifdef DLOCK_TEST_WITH_ETCD
-#include "tests/support/etcd_server.hpp"
-#endif
-#ifdef DLOCK_TEST_WITH_REDIS
-#include "tests/support/redis_server.hpp"
-#endif
-#ifdef DLOCK_TEST_WITH_ZOOKEEPER
-#include "tests/support/zookeeper_server.hpp"
-#endif
+#include "tests/support/servers.hpp"
 
 namespace dlock::cli::test {
 namespace {
@@ -119,7 +111,10 @@ std::string service_of(const std::string& transcript) {
 class Transcript : public testing::TestWithParam<std::string> {
  protected:
   Transcript() : service_(service_makers.at(service_of(GetParam()))(locks_.path())) {
-    variables_ = {{"locks", locks_.path()}, {"version", DLOCK_TEST_VERSION}, {"DLOCK_URL", service_()}};
+    variables_ = {{"locks", locks_.path()},
+                  {"sources", DLOCK_TEST_SOURCES},
+                  {"version", DLOCK_TEST_VERSION},
+                  {"DLOCK_URL", service_()}};
   }
 
   [[nodiscard]] Process start(const std::string& command) const {

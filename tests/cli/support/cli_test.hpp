@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -57,13 +56,6 @@ inline std::vector<pid_t> pids_in(const std::string& line) {
   std::vector<pid_t> pids;
   for (pid_t pid = 0; words >> pid;) pids.push_back(pid);
   return pids;
-}
-
-inline std::optional<pid_t> child_named(const std::string& name, pid_t parent) {
-  for (const auto& [child, child_name] : children_of(parent)) {
-    if (child_name == name) return child;
-  }
-  return std::nullopt;
 }
 
 }  // namespace dlock::cli::test

@@ -11,7 +11,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
 #include <stdexcept>
 #include <utility>
 
@@ -29,10 +28,8 @@ namespace {
   (void)::dup2(err, 2);
   // Descriptors that the test program itself happens to have are not meant for the process.
   (void)::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
-  for (const int signal : options.ignored) (void)::signal(signal, SIG_IGN);
   sigset_t mask;
   ::sigemptyset(&mask);
-  for (const int signal : options.blocked) ::sigaddset(&mask, signal);
   (void)::sigprocmask(SIG_SETMASK, &mask, nullptr);
   if (!options.directory.empty() && ::chdir(options.directory.c_str()) != 0) ::_exit(125);
   std::vector<char*> arguments;
@@ -102,8 +99,7 @@ Process::Process(std::vector<std::string> command, const Options& options) {
   check(::pthread_sigmask(SIG_SETMASK, &all, &before), "pthread_sigmask");
   pid_ = ::fork();
   if (pid_ == 0) {
-    become(command, environment, options, in_read.get(), options.output.value_or(out_write.get()),
-           options.error.value_or(err_write.get()));
+    become(command, environment, options, in_read.get(), out_write.get(), options.error.value_or(err_write.get()));
   }
   check(::pthread_sigmask(SIG_SETMASK, &before, nullptr), "pthread_sigmask");
   check(pid_, "fork");
@@ -195,18 +191,6 @@ Finished run(std::vector<std::string> command) {
 
 Finished run(std::vector<std::string> command, const Process::Options& options) {
   return Process(std::move(command), options).finish();
-}
-
-std::map<pid_t, std::string> children_of(pid_t parent) {
-  std::map<pid_t, std::string> found;
-  std::ifstream list("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children");
-  pid_t pid = 0;
-  while (list >> pid) {
-    std::string name;
-    std::getline(std::ifstream("/proc/" + std::to_string(pid) + "/comm") >> std::ws, name);
-    found[pid] = name;
-  }
-  return found;
 }
 
 }  // namespace dlock::cli::test

@@ -31,11 +31,8 @@ class Process {
   struct Options {
     // Replace variables of the environment; nullopt removes one.
     std::map<std::string, std::optional<std::string>> environment = {};
-    std::vector<int> ignored = {};   // signals that the process starts with ignored
-    std::vector<int> blocked = {};   // signals that the process starts with blocked
-    std::string directory = {};      // where it starts
-    std::optional<int> output = {};  // a descriptor of ours that is its standard output instead of a pipe to us
-    std::optional<int> error = {};   // the same for standard error
+    std::string directory = {};     // where it starts
+    std::optional<int> error = {};  // a descriptor of ours that is its standard error instead of a pipe to us
   };
 
   explicit Process(std::vector<std::string> command) : Process(std::move(command), Options()) {}
@@ -84,8 +81,5 @@ class Watched {
 // Runs a command to its end.
 [[nodiscard]] Finished run(std::vector<std::string> command);
 [[nodiscard]] Finished run(std::vector<std::string> command, const Process::Options& options);
-
-// The children of a process, with their names.
-[[nodiscard]] std::map<pid_t, std::string> children_of(pid_t parent);
 
 }  // namespace dlock::cli::test
