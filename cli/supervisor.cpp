@@ -210,6 +210,11 @@ void Supervisor::resume() {
 void Supervisor::child_ended(int status) {
   // A status of success implies that the lock was held throughout.
   outcome_.lost = outcome_.lost || !setup_.held.held();
+  // The guardian knows the lease's end before the last renewal if dlock was stopped after that.
+  const bool guarded = guarded_until_ != TimePoint::min();
+  if (guarded && status == signalled(SIGKILL) && LeaseClock::now() >= guarded_until_) {
+    outcome_.lost = outcome_.ended_early = true;
+  }
   terminal_.take_back_from(child_.pid());
   if (phase_ == Phase::starting) phase_ = Phase::running;
   read_start();

@@ -202,6 +202,16 @@ TEST_F(DescendantsUnderALease, DlockStopped_EndsThemBeforeTheLease) {
   run.signal(SIGCONT);
   EXPECT_EQ(run.wait(), 79);
 }
+
+// The guardian ends the command when the lease would have ended without that renewal. Continued, dlock still holds it.
+TEST_F(DescendantsUnderALease, DlockStoppedAfterARenewal_ReportsALoss) {
+  const auto left = [this] { return server.command({"PTTL", "dlock:job"}).integer; };
+  for (std::int64_t last = left(), now = last; now <= last; now = left()) last = now;
+  run.signal(SIGSTOP);
+  for (const Watched& each : watched) EXPECT_TRUE(each.wait_for_death());
+  run.signal(SIGCONT);
+  EXPECT_EQ(run.wait(), 79);
+}
 #endif
 
 }  // namespace
