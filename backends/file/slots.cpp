@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <utility>
 #include <variant>
@@ -10,10 +11,12 @@
 namespace dlock::file {
 
 Result<LockState> begin_entry(int fd, const std::string& path) {
-  constexpr int attempts = 2000;  // a few milliseconds at most, unless others want the processor
+  constexpr int attempts = 2000;  // a few milliseconds, but where others want the processor, seconds
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
   for (int i = 0; i < attempts; ++i) {
     auto lock = take_lock(fd, path, LockType::write, entry_byte);
     if (!lock.ok() || lock.value() == LockState::free) return lock;
+    if (std::chrono::steady_clock::now() >= end) break;
     (void)::sched_yield();  // cannot fail
   }
   return LockState::busy;
