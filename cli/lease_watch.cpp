@@ -4,6 +4,12 @@
 
 namespace dlock::cli {
 
+namespace {
+
+constexpr std::chrono::nanoseconds shortest_pause = std::chrono::milliseconds(1);
+
+}  // namespace
+
 LeaseWatch::LeaseWatch(std::chrono::nanoseconds grace, TimePoint now, TimePoint valid_until) noexcept
     : grace_(std::max(grace, std::chrono::nanoseconds::zero())), notice_(grace_) {
   if (valid_until != TimePoint::max()) {
@@ -19,7 +25,8 @@ LeaseWatch::Step LeaseWatch::step(TimePoint now, TimePoint valid_until, bool los
       if (valid_until == TimePoint::max()) return {Action::none, TimePoint::max(), TimePoint::max()};
       const TimePoint warn_at = saturating_add(valid_until, -notice_);
       if (now >= warn_at) return begin_end(now, valid_until);
-      return {Action::none, warn_at, valid_until};
+      const TimePoint half_way = now + std::max((valid_until - now) / 2, shortest_pause);
+      return {Action::none, std::min(warn_at, half_way), valid_until};
     }
     case State::terminating:
       if (now >= kill_at_) return kill(now);

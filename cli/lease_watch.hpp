@@ -3,14 +3,16 @@
 //
 //   state       | lease in order                 | lease runs out or is lost
 //   ------------+--------------------------------+-----------------------------------------------------------------
-//   running     | nothing; look again when only  | terminate, then kill after the grace, and at valid_until at the
-//               | the notice is left             | latest; kill at once if there is no time left for a notice
+//   running     | nothing; look again when half  | terminate, then kill after the grace, and at valid_until at the
+//               | of the time to its end, or all | latest; kill at once if there is no time left for a notice
+//               | but the notice, is over        |
 //   terminating | stays terminating: a command   | kill when its time is up
 //               | that was told to end is ending |
 //   killed      | nothing                        | nothing
 //
 // If the lease expires by time, the command is asked to end before that, so that it is gone when the service may grant
-// the lock again. Normally a renewal comes long before. A lock that is taken away leaves no time for a notice.
+// the lock again. Normally a renewal comes long before. A lock that is taken away leaves no time for a notice. The
+// guardian, which acts on its own at the deadline, thus hears of a renewal long before the deadline that it knows.
 #pragma once
 
 #include <dlock/clock.hpp>

@@ -69,7 +69,13 @@ void Supervisor::wait() {
   if (phase_ == Phase::starting && sources.back().revents != 0) phase_ = Phase::running;
 }
 
+// It knows the lease's end from before the last renewal, if dlock was stopped after that.
+bool Supervisor::guardian_has_acted() const noexcept {
+  return phase_ != Phase::sweeping && guarded_until_ != TimePoint::min() && LeaseClock::now() >= guarded_until_;
+}
+
 void Supervisor::look_at_lease() {
+  if (!outcome_.lost && guardian_has_acted()) end_command(LeaseWatch::Action::kill);
   const bool lost = setup_.held.lost().stop_requested();
   const auto step = watch_.step(LeaseClock::now(), setup_.held.valid_until(), lost);
   end_command(step.action);
@@ -210,11 +216,7 @@ void Supervisor::resume() {
 void Supervisor::child_ended(int status) {
   // A status of success implies that the lock was held throughout.
   outcome_.lost = outcome_.lost || !setup_.held.held();
-  // The guardian knows the lease's end before the last renewal if dlock was stopped after that.
-  const bool guarded = guarded_until_ != TimePoint::min();
-  if (guarded && status == signalled(SIGKILL) && LeaseClock::now() >= guarded_until_) {
-    outcome_.lost = outcome_.ended_early = true;
-  }
+  if (status == signalled(SIGKILL) && guardian_has_acted()) outcome_.lost = outcome_.ended_early = true;
   terminal_.take_back_from(child_.pid());
   if (phase_ == Phase::starting) phase_ = Phase::running;
   read_start();

@@ -49,6 +49,8 @@ class Supervisor {
   enum class Phase { starting, running, sweeping, done };
 
   void wait();
+  // The command has been killed, or is about to be.
+  [[nodiscard]] bool guardian_has_acted() const noexcept;
   void look_at_lease();
   void end_command(LeaseWatch::Action action);
   void read_start();

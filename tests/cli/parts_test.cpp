@@ -305,8 +305,13 @@ TEST_P(LeaseWatchTest, Step_ReturnsActionAndTimes) {
 
 const std::vector<LeaseRow> lease_rows{
     {"EndlessLease_DoesNothing", 5s, never, {{1000h, never, false, none, never, never}}},
-    {"LongLease_WakesWhenTheNoticeBegins", 5s, 30s, {{0s, 30s, false, none, 25s, 30s}}},
-    {"Renewal_MovesTheNextStep", 5s, 30s, {{0s, 30s, false, none}, {25s, 50s, false, none, 45s, 50s}}},
+    {"LongLease_WakesHalfWayAndWhenTheNoticeBegins",
+     5s,
+     30s,
+     {{0s, 30s, false, none, 15s, 30s}, {16s, 30s, false, none, 23s, 30s}, {23s, 30s, false, none, 25s, 30s}}},
+    {"NoNotice_WakesLongBeforeTheEnd", 0s, 30s, {{0s, 30s, false, none, 15s}, {29s, 30s, false, none, 29500ms}}},
+    {"EndIsNear_WakesAtTheEnd", 0s, 30s, {{30s - 1us, 30s, false, none, 30s}}},
+    {"Renewal_MovesTheNextStep", 5s, 30s, {{0s, 30s, false, none}, {24s, 50s, false, none, 37s, 50s}}},
     {"EndingLease_Terminates", 5s, 30s, {{25s, 30s, false, terminate, 30s, 30s}}},
     {"EndOfTheLease_Kills",
      5s,
@@ -327,7 +332,7 @@ const std::vector<LeaseRow> lease_rows{
     {"NoGrace_KillsAtOnce", 0s, never, {{0s, never, true, kill}}},
     {"EndlessGrace_HasNoDeadline", forever.value(), never, {{0s, never, true, terminate, never}}},
     {"EndlessGrace_EndsWithTheLease", forever.value(), 30s, {{0s, 30s, true, terminate, 30s}}},
-    {"NegativeGrace_CountsAsNone", -1s, 30s, {{0s, 30s, false, none, 30s}}},
+    {"NegativeGrace_CountsAsNone", -1s, 30s, {{30s - 2ms, 30s, false, none, 30s - 1ms}, {30s, 30s, false, kill}}},
 };
 
 INSTANTIATE_TEST_SUITE_P(Of, LeaseWatchTest, testing::ValuesIn(lease_rows),
