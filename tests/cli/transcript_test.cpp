@@ -204,7 +204,8 @@ TEST_P(Transcript, Commands_PrintAndExitAsWritten) {
   const std::string path = DLOCK_TEST_SOURCES "/tests/cli/transcripts/" + GetParam();
   for (Step& step : steps_of(path)) {
     SCOPED_TRACE(path + ":" + std::to_string(step.line) + ": " + step.words);
-    const Finished finished = perform(step);
+    Finished finished;
+    ASSERT_NO_THROW(finished = perform(step));
     EXPECT_EQ(finished.status, step.status) << finished.err;
     EXPECT_TRUE(match(step.out, finished.out)) << "it prints:\n" << finished.out << "instead of:\n" << step.out;
     EXPECT_TRUE(match(step.err, finished.err)) << "it says:\n" << finished.err << "instead of:\n" << step.err;
