@@ -89,6 +89,9 @@ std::string nodes_of(test::ZooKeeperServer& server) {
   test::ZooKeeperClient client(server.address(), "u:secret");
   return nodes_below(client, "/");
 }
+// Otherwise a server removes empty containers each minute: those of locks that were released.
+constexpr const char* keeps_empty_nodes = "znode.container.checkIntervalMs=86400000";
+
 std::string nodes_of_ensemble(test::ZooKeeperEnsemble& ensemble) {
   return nodes_of(ensemble.server(ensemble.leader()));
 }
@@ -162,11 +165,15 @@ const Kind kinds[] = {
 #if DLOCK_TEST_WITH_ZOOKEEPER
     {"zookeeper",
      [] {
-       const test::ZooKeeperConfig config{.sync_to_disk = true};
+       const test::ZooKeeperConfig config{.sync_to_disk = true, .properties = {keeps_empty_nodes}};
        return serve(std::make_shared<test::ZooKeeperServer>(config), &nodes_of, "auth=digest:u:secret");
      },
      "prefix=/app", 2, true, "servers=1; version=3; forceSync=yes; crash=nothing; failover=nothing"},
-    {"zookeeper_ensemble", [] { return serve(std::make_shared<test::ZooKeeperEnsemble>(), &nodes_of_ensemble); },
+    {"zookeeper_ensemble",
+     [] {
+       const test::ZooKeeperConfig config{.tick = std::chrono::milliseconds(200), .properties = {keeps_empty_nodes}};
+       return serve(std::make_shared<test::ZooKeeperEnsemble>(config), &nodes_of_ensemble);
+     },
      "prefix=", 2, true, "servers=3; version=3; forceSync=no; crash=last grants; failover=nothing"},
 #endif
 #if DLOCK_TEST_WITH_ETCD
