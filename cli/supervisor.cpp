@@ -69,7 +69,7 @@ void Supervisor::wait() {
   if (phase_ == Phase::starting && sources.back().revents != 0) phase_ = Phase::running;
 }
 
-// It knows the lease's end from before the last renewal, if dlock was stopped after that.
+// If dlock was stopped after a renewal, the guardian knows the lease's end from before it.
 bool Supervisor::guardian_has_acted() const noexcept {
   return phase_ != Phase::sweeping && guarded_until_ != TimePoint::min() && LeaseClock::now() >= guarded_until_;
 }

@@ -1,4 +1,4 @@
-// What may happen to one server, and to the keys and sessions in it; and etcdctl's own locks and elections, in one
+// Disturbances of one server, and of the keys and sessions in it; and etcdctl's own locks and elections, in one
 // queue with ours.
 #include <csignal>
 

@@ -227,7 +227,7 @@ TEST_P(ForgettingTest, ManyNames_AreForgottenInBatches) {
   EXPECT_TRUE(client.list().empty());
 }
 
-// What every holder of a lock checks.
+// Every holder of a lock checks this.
 struct Guarded {
   std::string name;
   std::atomic<int> inside = 0;

@@ -216,7 +216,7 @@ class Player {
     EXPECT_EQ(out, expected);
   }
 
-  // Those that go into one call of commands_for(), as RowBatch orders them.
+  // The requests of one call of commands_for(), as RowBatch orders them.
   [[nodiscard]] std::vector<RowStore::Requests> parts_of(const RowStore::Requests& requests) const {
     if (store_->sharing()) return {requests};
     std::vector<RowStore::Requests> parts;

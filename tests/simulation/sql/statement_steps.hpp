@@ -75,7 +75,7 @@ class StepSessions {
 struct StepService {
   std::map<std::string, Statement> statements;  // by their words
   std::function<std::unique_ptr<RowStore>(LockKind kind, bool optimistic)> store_of;
-  // What a statement answers is the cells of its rows, without those at the end that are NULL.
+  // The answer of a statement is the cells of its rows, without those at the end that are NULL.
   bool only_cells = false;
 };
 void play(const Scenario& scenario, StepSessions& sessions, const StepService& service);
@@ -83,7 +83,7 @@ void play(const Scenario& scenario, StepSessions& sessions, const StepService& s
 // Of strategy=table or optimistic, for locks with one holder. $T stands for its table, $A1 for what strategy=optimistic
 // shows of owner a and version 1 ($A2, $E1, $H1), $LEFT for the rest of a lease that an administrator sees.
 [[nodiscard]] Scenario scenario_of(bool optimistic, const std::string& name, std::string_view steps);
-// What both services answer alike.
+// Scenarios that both services answer alike.
 [[nodiscard]] std::vector<Scenario> common_scenarios();
 
 // Sessions on a fake server. The service locks rows, and ends sessions.

@@ -1,4 +1,4 @@
-// What a URL chooses, and the keys that follow from it.
+// The choices of a URL, and the keys that follow from it.
 #include "backends/etcd/options.hpp"
 
 #include <array>

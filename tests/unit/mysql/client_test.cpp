@@ -1,4 +1,4 @@
-// What a connection asks at first and what it concludes, and the texts of queries.
+// The first question of a connection, the conclusions from its answer, and the texts of queries.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What nodes are called, and what their names say; and the way of a waiter to the front of the queue, step by step:
+// The names of nodes, and their meaning; and the way of a waiter to the front of the queue, step by step:
 // what scenarios reach only with a race, or not at all.
 #include "backends/zookeeper/strategies/queue_walk.hpp"
 
