@@ -229,10 +229,11 @@ std::vector<sql::Scenario> scenarios() {
 
 void play(const sql::Scenario& scenario, sql::StepSessions& sessions) {
   static const sql::StepService service = [] {
-    sql::StepService made{.store_of = [](LockKind kind, bool optimistic) {
+    sql::StepService made;
+    made.store_of = [](LockKind kind, bool optimistic) {
       const Strategy strategy = optimistic ? Strategy::optimistic : Strategy::table;
       return std::make_unique<RowCommands>(row_statements(strategy, "dlock", Durability::sync, kind), kind, "c");
-    }};
+    };
     made.only_cells = true;
     for (const auto& [word, sql] : all_statements("dlock", Durability::sync)) {
       made.statements.try_emplace(word, Statement{.sql = sql, .word = word});

@@ -326,7 +326,9 @@ TEST_P(BackendRowsOfTable, LeaseExpires_WaiterTriesAndNoRenewalRevives) {
 // An administrator may keep a lock from everybody for longer than nanoseconds can count.
 TEST(PostgresRowCommands, LeaseUntilTheYear9999_IsTheLongest) {
   const std::string ms = "251000000000000";
-  const sql::RowRequest request{.name = "a", .owner = OwnerId(1, 2)};
+  sql::RowRequest request;
+  request.name = "a";
+  request.owner = OwnerId(1, 2);
   const std::string owner = request.owner.to_string();
   const Rows busy{.rows = {{owner, std::nullopt, "other", "1", ms}}};
   const Rows no_permit{.rows = {{"1", "0", "0", std::nullopt, ms}}};
@@ -335,7 +337,9 @@ TEST(PostgresRowCommands, LeaseUntilTheYear9999_IsTheLongest) {
     return commands.answers_to({&request}, std::vector<Rows>{rows}, {}).at(0).lease;
   };
   EXPECT_EQ(lease_in({}, busy), std::chrono::nanoseconds::max());
-  EXPECT_EQ(lease_in({.change = {"WITH"}}, no_permit), std::chrono::nanoseconds::max());
+  RowStatements shared;
+  shared.change.sql = "WITH";
+  EXPECT_EQ(lease_in(shared, no_permit), std::chrono::nanoseconds::max());
 }
 
 }  // namespace
