@@ -19,7 +19,8 @@ DLOCK_OPTIMISED=(-DCMAKE_BUILD_TYPE=RelWithDebInfo '-DCMAKE_CXX_FLAGS_RELWITHDEB
   -DDLOCK_LIBRARY_COMPILE_OPTIONS=-O2)
 # For builds that take longer than their tests: otherwise the linker would copy a static library into each program. An
 # assertion knows its line without debug information.
-DLOCK_SOON_BUILT=(-DBUILD_SHARED_LIBS=ON -DDLOCK_TEST_COMPILE_OPTIONS=-g0)
+DLOCK_SOON_BUILT=(-DBUILD_SHARED_LIBS=ON -DCMAKE_SHARED_LINKER_FLAGS=-Wl,-Bsymbolic-functions
+  -DDLOCK_TEST_COMPILE_OPTIONS=-g0)
 
 # dlock_install_packages [PACKAGE...]: installs missing packages; without arguments, all packages for building, testing
 # and measuring. Does not run apt-get if none is missing.
