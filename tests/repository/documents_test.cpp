@@ -237,16 +237,14 @@ TEST(Documents, CommandsAreInBlocksThatAreRun) {
 std::string prose_of(const fs::path& file) {
   const bool page = file.extension() == ".md";
   const std::regex quotation("`[^`]*`");
-  const std::regex before_comment("^(.*? )?//");
   std::string prose;
   bool block = false;
   std::istringstream lines(contents(file));
   for (std::string line; std::getline(lines, line);) {
     if (page && line.starts_with("```")) block = !block;
     if (block) continue;
-    std::smatch code;
-    if (!page && !std::regex_search(line, code, before_comment)) continue;
-    prose += std::regex_replace(page ? line : code.suffix().str(), quotation, "``") + '\n';
+    const std::size_t begin = page || line.starts_with("//") ? 0 : line.find(" //");
+    if (begin != std::string::npos) prose += std::regex_replace(line.substr(begin), quotation, "``") + '\n';
   }
   return prose;
 }
