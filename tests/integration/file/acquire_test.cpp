@@ -93,7 +93,7 @@ TEST_F(FileBackendTest, HugeFile_IsReadNoFurtherThanARecord) {
   write_file(path_of("a"), "x");
   fs::resize_file(path_of("a"), huge);
   EXPECT_EQ(member_.ask(member_.request()).failure.code, errc::protocol);
-  EXPECT_EQ(failure_of([&] { (void)connect(scratch_.url()).inspect("a"); }).code, errc::protocol);
+  EXPECT_EQ(thrown_by([&] { (void)connect(scratch_.url()).inspect("a"); }).code, errc::protocol);
   EXPECT_EQ(fs::file_size(path_of("a")), huge);
 }
 
@@ -193,7 +193,7 @@ class FileForgettingTest : public testing::Test {
     return fs::exists(scratch_.locks() + "/" + encode_file_name(name));
   }
   [[nodiscard]] Failure refusal(const std::string& name) const {
-    return failure_of([&] { (void)client_.forget(name); });
+    return thrown_by([&] { (void)client_.forget(name); });
   }
 
   ScratchDirectory scratch_;
@@ -301,7 +301,7 @@ TEST(FileUrl, Invalid_IsRefusedWithThePartNamed) {
       {"file:///d?mode=0700&Mode=0700", "Mode"},
   };
   for (const auto& [url, part] : wrong) {
-    const Failure failure = failure_of([&] { (void)parse_location(Url::parse(url)); });
+    const Failure failure = thrown_by([&] { (void)parse_location(Url::parse(url)); });
     EXPECT_EQ(failure.code, errc::invalid_argument) << url;
     EXPECT_THAT(failure.detail, HasSubstr(part)) << url;
     EXPECT_THAT(failure.detail, Not(HasSubstr("secret")));

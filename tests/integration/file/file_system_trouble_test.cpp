@@ -219,7 +219,7 @@ TEST_F(FileSystemTroubleTest, ReadOnlyFileSystem_DeniesAccess) {
       require_refused(member, name, errc::access_denied, "Read-only file system");
     }
     require(member.inspect().token == token, "inspect() needs no writing");
-    const Failure failure = failure_of([&] { (void)connect("file://" + locks() + "/below"); });
+    const Failure failure = thrown_by([&] { (void)connect("file://" + locks() + "/below"); });
     require_failure(failure, errc::access_denied, locks() + "/below", "Read-only file system");
   }));
 }
@@ -230,7 +230,7 @@ TEST_F(FileSystemTroubleTest, ForbiddenDirectory_DeniesAccess) {
     become_nobody();
     Member member(locks(), LockKind::lock, 1);
     require_refused(member, "a", errc::access_denied, "Permission denied");
-    const Failure failure = failure_of([&] { (void)connect("file://" + locks() + "/below"); });
+    const Failure failure = thrown_by([&] { (void)connect("file://" + locks() + "/below"); });
     require_failure(failure, errc::access_denied, locks() + "/below", "Permission denied");
     const Finding directory = member.finding("directory");
     require(directory.severity == Finding::Severity::error, "diagnose() does not tell: " + directory.message);
@@ -238,7 +238,7 @@ TEST_F(FileSystemTroubleTest, ForbiddenDirectory_DeniesAccess) {
   set_mode(locks(), 0);
   EXPECT_WELL(in_child([&] {
     become_nobody();
-    const Failure failure = failure_of([&] { (void)connect(scratch_.url()); });
+    const Failure failure = thrown_by([&] { (void)connect(scratch_.url()); });
     require_failure(failure, errc::access_denied, locks(), "Permission denied");
   }));
 }
@@ -272,9 +272,9 @@ TEST_F(FileSystemTroubleTest, MayNotRemoveFiles_ForgetsNothing) {
   EXPECT_WELL(in_child([&] {
     become_nobody();
     const auto client = connect(scratch_.url(), {.clock = clock});
-    const Failure one = failure_of([&] { (void)client.forget("a"); });
+    const Failure one = thrown_by([&] { (void)client.forget("a"); });
     require_failure(one, errc::access_denied, file("a"), "cannot remove");
-    const Failure all = failure_of([&] { (void)client.forget_idle(std::chrono::minutes(1)); });
+    const Failure all = thrown_by([&] { (void)client.forget_idle(std::chrono::minutes(1)); });
     require_failure(all, errc::access_denied, file("a"), "cannot remove");
     use(client);
   }));

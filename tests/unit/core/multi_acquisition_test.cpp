@@ -1,18 +1,11 @@
 // The acquire of several locks, and what becomes of their leases, step by step.
 #include "core/api/multi_acquisition.hpp"
 
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <stop_token>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "tests/support/core_fixture.hpp"
+#include "tests/support/refusals.hpp"
 
 namespace dlock::detail {
 namespace {
@@ -393,13 +386,9 @@ TEST_F(MultiAcquisitionTest, FailedRelease_NamesItsLockAndReleasesTheOthers) {
       release.done({.status = ReleaseStatus::released});
     }
   };
-  try {
-    (void)leases.release();
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), errc::ambiguous);
-    EXPECT_EQ(e.detail(), "lock \"b\": no answer");
-  }
+  const Failure thrown = test::thrown_by([&] { (void)leases.release(); });
+  EXPECT_EQ(thrown.code, errc::ambiguous);
+  EXPECT_EQ(thrown.detail, "lock \"b\": no answer");
   EXPECT_EQ(released(), (Names{"c", "b", "a"}));
   hold_all({"b", "a", "c"}).async_release([](const Failure& failure, bool were_ours) {
     EXPECT_EQ(failure.code, errc::ambiguous);

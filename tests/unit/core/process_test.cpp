@@ -5,29 +5,24 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <set>
 #include <stop_token>
-#include <string>
 #include <system_error>
 #include <thread>
 
-#include <dlock/client.hpp>
 #include <dlock/error.hpp>
 #include <dlock/recursive_lock.hpp>
 
 #include "tests/support/forked_child.hpp"
+#include "tests/support/refusals.hpp"
 #include "tests/support/sanitizers.hpp"
 #include "tests/support/simple_backend.hpp"
 
@@ -76,12 +71,7 @@ TEST_F(ForkTest, Child_HoldsNoLeaseAndGetsClosed) {
               child.check(!locks.acquire({}, ec).has_value() && ec == errc::closed);
               child.check(!lock.acquire({}, ec).has_value() && ec == errc::closed);
               child.check(!lock.try_acquire({}, ec) && ec == errc::closed);
-              try {
-                (void)client_->inspect("x");
-                child.check(false);
-              } catch (const Error& e) {
-                child.check(e.code() == errc::closed);
-              }
+              child.check(test::thrown_by([&] { (void)client_->inspect("x"); }).code == errc::closed);
               int handlers = 0;
               locks.async_acquire({}, [&](std::error_code why, const MultiLease&) { handlers += why == errc::closed; });
               lock.async_acquire({}, [&](std::error_code why, const Lease&) { handlers += why == errc::closed; });
@@ -205,12 +195,8 @@ TEST(RandomnessTest, NoRandomNumbers_FailConnectAndNoLaterAcquire) {
               constexpr int more_than_threads_keep = 100;
               for (int i = 0; i < more_than_threads_keep; ++i) owners.insert(lock.acquire().owner().to_string());
               child.check(owners.size() == more_than_threads_keep);
-              try {
-                (void)connect("simple://", {}, factory);
-                child.check(false);
-              } catch (const Error& e) {
-                child.check(e.code() == errc::unavailable);
-              }
+              const Failure why = test::thrown_by([&] { (void)connect("simple://", {}, factory); });
+              child.check(why.code == errc::unavailable);
             }),
             "good");
 }
@@ -247,13 +233,9 @@ void use_everything() {
   check(!recursive.lease().has_value(), 7);
   check(recursive.try_lock_for(std::chrono::seconds(1)), 8);
   recursive.unlock();
-  try {
-    (void)connect("nonesuch://");
-    check(false, 9);
-  } catch (const Error& e) {
-    check(e.code() == errc::invalid_argument, 10);
-    check(e.code().message() == "invalid argument", 11);
-  }
+  const Failure why = test::thrown_by([] { (void)connect("nonesuch://"); });
+  check(why.code == errc::invalid_argument, 9);
+  check(why.code.message() == "invalid argument", 10);
 }
 
 TEST(StaticDestruction, Client_MayBeMadeAndUsedUntilTheEnd) {

@@ -1,19 +1,11 @@
 // Small parts: lifetimes, tasks, back-offs, texts of holders, the registry of schemes, pauses against a livelock.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <type_traits>
-#include <utility>
 
 #include <dlock/client.hpp>
 #include <dlock/error.hpp>
@@ -25,6 +17,7 @@
 #include "core/api/livelock_backoff.hpp"
 #include "core/spi/registry.hpp"
 #include "tests/support/manual_engine.hpp"
+#include "tests/support/refusals.hpp"
 
 namespace dlock {
 namespace {
@@ -107,14 +100,10 @@ TEST(Registry, Scheme_IsRegisteredOnceAndOtherTextRefused) {
   const BackendFactory factory = [](BackendHost&, const BackendConfig&) -> std::unique_ptr<Backend> {
     throw Error(errc::unsupported, "made for a test");
   };
-  const auto refusal = [](const std::function<void()>& call) -> std::string {
-    try {
-      call();
-    } catch (const Error& e) {
-      EXPECT_EQ(e.code(), errc::invalid_argument);
-      return e.detail();
-    }
-    return {};
+  const auto refusal = [](const auto& call) {
+    const Failure why = test::thrown_by(call);
+    EXPECT_TRUE(!why.code || why.code == errc::invalid_argument);
+    return why.detail;
   };
   EXPECT_EQ(refusal([&] { register_backend("registry-test-a", factory); }), "");
   EXPECT_NE(refusal([&] { register_backend("registry-test-a", factory); }).find("\"registry-test-a\""),

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <dlock/error.hpp>
+#include "tests/support/refusals.hpp"
 
 namespace dlock {
 namespace {
@@ -22,14 +22,10 @@ using namespace std::chrono_literals;
 // The text with which it is refused; empty if it is accepted.
 template <class F>
 std::string why_refused(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), errc::invalid_argument);
-    EXPECT_NE(e.detail().find("URL"), std::string::npos) << "names what is wrong: " << e.detail();
-    return e.detail();
-  }
-  return {};
+  const Failure why = test::thrown_by(f);
+  EXPECT_TRUE(!why.code || why.code == errc::invalid_argument);
+  EXPECT_EQ(why.detail.find("URL") == std::string::npos, !why.code) << "names what is wrong: " << why.detail;
+  return why.detail;
 }
 std::string refusal(std::string_view text) {
   return why_refused([&] { (void)Url::parse(text); });

@@ -35,7 +35,7 @@ class LockDirectoryTest : public testing::Test {
     return LockDirectory(at(path), mode, below);
   }
   void expect_refused(const std::string& path, const std::string& text = {}, bool below = false) const {
-    const Failure failure = failure_of([&] { const LockDirectory directory(path, 0700, below); });
+    const Failure failure = thrown_by([&] { const LockDirectory directory(path, 0700, below); });
     EXPECT_EQ(failure.code, errc::invalid_argument) << path.substr(0, 100);
     EXPECT_THAT(failure.detail, HasSubstr(text));
   }

@@ -7,17 +7,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <stdexcept>
-#include <string>
 #include <system_error>
-#include <utility>
-#include <vector>
 
-#include <dlock/spi/backend.hpp>
 #include <dlock/spi/try_backend.hpp>
 
 #include "backends/file/file_backend.hpp"

@@ -21,6 +21,7 @@
 
 #include <dlock/dlock.hpp>
 
+#include "tests/support/refusals.hpp"
 #include "torture/rig/hang_guard.hpp"
 #include "torture/rig/scratch_directory.hpp"
 #include "torture/rig/system_call.hpp"
@@ -28,6 +29,7 @@
 namespace dlock::file::test {
 
 using dlock::rig::hang_guard;
+using dlock::test::thrown_by;
 
 inline constexpr LockKind all_kinds[] = {LockKind::lock, LockKind::read_write, LockKind::semaphore, LockKind::election};
 
@@ -117,16 +119,6 @@ inline void mount_tmpfs(const std::string& path, const std::string& options) {
     if (text.find(not_permitted) != std::string::npos) GTEST_SKIP() << "needs privilege: " << text; \
     EXPECT_EQ(text, "");                                                                            \
   } while (false)
-
-// The code and text of the error that f throws; an empty code if it throws none.
-[[nodiscard]] inline Failure failure_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return {e.code(), e.detail()};
-  }
-  return {};
-}
 
 [[nodiscard]] inline std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
