@@ -106,7 +106,9 @@ class FakeService : public std::enable_shared_from_this<FakeService> {
   std::function<void(Renewal&)> on_renew;
   std::function<void(Release&)> on_release;
   std::function<Result<LockInfo>(const std::string& name)> on_inspect;
-  std::function<void(std::function<void()>)> on_close;  // default: done at once
+  std::function<std::vector<std::string>(const Forgetting&)> on_forget;
+  Result<std::vector<std::string>> made = std::vector<std::string>{};  // by initialize()
+  std::function<void(std::function<void()>)> on_close;                 // default: done at once
   std::function<void()> on_destruction;
 
   std::vector<std::shared_ptr<Contend>> contends;
@@ -188,6 +190,11 @@ class FakeBackend final : public Backend {
     } else {
       service_->questions.push_back(std::move(done));
     }
+  }
+
+  void initialize(Handler<std::vector<std::string>> done) override { done(service_->made); }
+  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override {
+    service_->on_forget ? done(service_->on_forget(what)) : Backend::forget(what, std::move(done));
   }
 
   [[nodiscard]] std::unique_ptr<Watch> watch(LockKind /*kind*/, const std::string& /*name*/,

@@ -1,14 +1,8 @@
 // An acquire, from the request to the lease or the failure.
 #include "core/client/acquisition.hpp"
 
-#include <gtest/gtest.h>
-
-#include <chrono>
 #include <cstdint>
 #include <stop_token>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "core/client/acquire_deadline.hpp"
 #include "tests/support/core_fixture.hpp"

@@ -5,14 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
-#include <chrono>
 #include <cstdlib>
-#include <functional>
 #include <map>
-#include <optional>
 #include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tests/support/manual_engine.hpp"

@@ -3,28 +3,19 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cstdint>
-#include <functional>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
-#include <string>
 #include <system_error>
 #include <thread>
-#include <utility>
-#include <vector>
 
-#include <dlock/client.hpp>
 #include <dlock/dlock.hpp>
 #include <dlock/error.hpp>
-#include <dlock/spi/backend.hpp>
 
 #include "tests/support/fake_backend.hpp"
+#include "tests/support/refusals.hpp"
 #include "tests/support/simple_backend.hpp"
 #include "torture/rig/hang_guard.hpp"
 #include "torture/rig/scratch_directory.hpp"
@@ -34,18 +25,7 @@ namespace dlock {
 namespace {
 
 using namespace std::chrono_literals;
-
-// The failure that a call throws; none if it does not throw.
-Failure failure_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return {e.code(), e.detail()};
-  } catch (const std::system_error& e) {
-    return {e.code(), e.what()};
-  }
-  return {};
-}
+using test::thrown_by;
 
 class ClientTest : public testing::Test {
  protected:
@@ -93,7 +73,7 @@ TEST_F(ClientTest, WrongOption_IsRefusedByName) {
                                  {"leese", {}, "simple://?leese=5s"},
                                  {"scheme", {}, "simple"}};
   for (const Row& row : rows) {
-    const Failure failure = failure_of([&] { (void)make(row.options, row.url); });
+    const Failure failure = thrown_by([&] { (void)make(row.options, row.url); });
     EXPECT_EQ(failure.code, errc::invalid_argument) << row.named;
     EXPECT_NE(failure.detail.find(row.named), std::string::npos) << failure.detail;
   }
@@ -114,11 +94,11 @@ TEST_F(ClientTest, FailingFactory_IsAnError) {
 // The others: unit/memory/backend_test.cpp.
 TEST_F(ClientTest, WrongOrUnsupportedQuestion_IsRefused) {
   const Client client = make();
-  const Failure failure = failure_of([&] { (void)client.list(); });
+  const Failure failure = thrown_by([&] { (void)client.list(); });
   EXPECT_EQ(failure.code, errc::unsupported);
   EXPECT_NE(failure.detail.find("simple"), std::string::npos);
   for (const std::chrono::nanoseconds idle : {-1ns, 0ns, std::chrono::nanoseconds(1min) - 1ns}) {
-    EXPECT_EQ(failure_of([&] { (void)client.forget_idle(idle); }).code, errc::invalid_argument);
+    EXPECT_EQ(thrown_by([&] { (void)client.forget_idle(idle); }).code, errc::invalid_argument);
   }
   EXPECT_TRUE(client.diagnose().empty());
   EXPECT_TRUE(client.initialize().empty());
@@ -133,65 +113,46 @@ TEST_F(ClientTest, QuestionInAHandler_IsRefused) {
         [&] { (void)client.break_lock("x"); }, [&] { (void)client.forget("x"); },
         [&] { (void)client.forget_idle(1h); }, [&] { (void)client.diagnose(); },
         [&] { (void)client.initialize(); },    [&] { client.ping(1s); }};
-    for (const auto& ask : questions) EXPECT_EQ(failure_of(ask).code, std::errc::resource_deadlock_would_occur);
-    EXPECT_EQ(failure_of([&] { (void)client.inspect(""); }).code, errc::invalid_argument);
+    for (const auto& ask : questions) EXPECT_EQ(thrown_by(ask).code, std::errc::resource_deadlock_would_occur);
+    EXPECT_EQ(thrown_by([&] { (void)client.inspect(""); }).code, errc::invalid_argument);
     done.set();
   });
   EXPECT_TRUE(done.wait(rig::hang_guard));
 }
 
-// Has one lock, forgets names that begin with "old", and answers initialize().
-class AnsweringBackend final : public Backend {
- public:
-  AnsweringBackend(LockInfo info, Result<std::vector<std::string>> made)
-      : info_(std::move(info)), made_(std::move(made)) {}
-  [[nodiscard]] Capabilities capabilities() const noexcept override {
-    return {.backend = "answering", .can_inspect = true, .can_forget = true};
-  }
-  std::unique_ptr<Contention> contend(const LockRequest& /*request*/, GrantSink& sink) override {
-    sink.busy();
-    return nullptr;
-  }
-  void renew(const Grant& /*grant*/, RenewHandler /*done*/) override {}
-  void release(const Grant& /*grant*/, ReleaseHandler /*done*/) override {}
-  void initialize(Handler<std::vector<std::string>> done) override { done(made_); }
-  void inspect(LockKind /*kind*/, const std::string& name, Handler<LockInfo> done) override {
-    LockInfo info = info_;
-    info.name = name;
-    done(info);
-  }
-  void forget(const Forgetting& what, Handler<std::vector<std::string>> done) override {
-    EXPECT_GE(what.idle, least_idle);
-    if (what.name.empty()) return done(std::vector<std::string>{"old/2", "old/1"});
-    done(what.name.starts_with("old") ? std::vector<std::string>{what.name} : std::vector<std::string>{});
-  }
-
- private:
-  const LockInfo info_;
-  const Result<std::vector<std::string>> made_;
-};
-
 TEST_F(ClientTest, InitializeAndForget_ReturnNamesOrTheReason) {
-  const auto with = [](const LockInfo& info, const Result<std::vector<std::string>>& made = Failure{}) {
-    return connect("answering://", {}, [info, made](BackendHost&, const BackendConfig&) {
-      return std::make_unique<AnsweringBackend>(info, made);
-    });
-  };
-  EXPECT_EQ(with({}, std::vector<std::string>{"a", "b"}).initialize(), (std::vector<std::string>{"a", "b"}));
-  const Failure denied = failure_of([&] { (void)with({}, Failure{errc::access_denied, "not you"}).initialize(); });
+  using Names = std::vector<std::string>;
+  const auto service = std::make_shared<test::FakeService>();
+  service->capabilities.can_inspect = service->capabilities.can_forget = true;
+  const Client client = connect("fake://", {.label = "test"}, service->factory());
+  service->made = Names{"a", "b"};
+  EXPECT_EQ(client.initialize(), (Names{"a", "b"}));
+  service->made = Failure{errc::access_denied, "not you"};
+  const Failure denied = thrown_by([&] { (void)client.initialize(); });
   EXPECT_EQ(denied.code, errc::access_denied);
   EXPECT_EQ(denied.detail, "not you");
-  EXPECT_TRUE(with({}).forget("old"));
-  EXPECT_FALSE(with({}).forget("new"));
-  EXPECT_EQ(with({}).forget_idle(1min), (std::vector<std::string>{"old/1", "old/2"}));
-  EXPECT_EQ(with({}).forget_idle(forever).size(), 2U);
+  service->on_forget = [](const Forgetting& what) {  // names that begin with "old"
+    EXPECT_GE(what.idle, least_idle);
+    if (what.name.empty()) return Names{"old/2", "old/1"};
+    return what.name.starts_with("old") ? Names{what.name} : Names();
+  };
+  LockInfo info;
+  service->on_inspect = [&info](const std::string& name) {
+    info.name = name;
+    return info;
+  };
+  EXPECT_TRUE(client.forget("old"));
+  EXPECT_FALSE(client.forget("new"));
+  EXPECT_EQ(client.forget_idle(1min), (Names{"old/1", "old/2"}));
+  EXPECT_EQ(client.forget_idle(forever).size(), 2U);
   const std::vector<std::pair<LockInfo, std::string>> in_use = {
       {{.name = {}, .held = true, .holder = "host:1:x"}, "lock \"new\" is held by host:1:x"},
       {{.name = {}, .held = true}, "lock \"new\" is held by an unknown client"},
       {{.name = {}, .waiters = 1}, "lock \"new\" has waiters"},
       {{.name = {}, .token = FencingToken(42)}, "its last token, 42"}};
-  for (const auto& [info, why] : in_use) {
-    const Failure failure = failure_of([&] { (void)with(info).forget("new"); });
+  for (const auto& [used, why] : in_use) {
+    info = used;
+    const Failure failure = thrown_by([&] { (void)client.forget("new"); });
     EXPECT_EQ(failure.code, errc::timed_out);
     EXPECT_NE(failure.detail.find(why), std::string::npos) << failure.detail;
   }
@@ -226,19 +187,19 @@ TEST(ClientPing, Ping_RepeatsUntilAnAnswerOrTheDeadline) {
       const Failure answer = row.answers[std::min<std::size_t>(service->asked, row.answers.size()) - 1];
       return answer.code ? Result<LockInfo>(answer) : Result<LockInfo>(LockInfo{.name = name});
     };
-    const Failure failure = failure_of([&] { client.ping(row.wait); });
+    const Failure failure = thrown_by([&] { client.ping(row.wait); });
     EXPECT_EQ(failure.code, row.code);
     EXPECT_EQ(failure.detail, row.code ? "down" : "") << "the last reason";
     EXPECT_TRUE(service->asked == row.asked || (service->asked > row.asked && row.wait == Duration(100ms)));
   }
   service->on_inspect = nullptr;
-  EXPECT_EQ(failure_of([&] { client.ping(20ms, "mine"); }).detail, "the service did not answer in time");
+  EXPECT_EQ(thrown_by([&] { client.ping(20ms, "mine"); }).detail, "the service did not answer in time");
   service->asked = 0;
-  EXPECT_EQ(failure_of([&] { client.ping(-1s); }).code, errc::invalid_argument);
-  EXPECT_EQ(failure_of([&] { client.ping(1s, ""); }).code, errc::invalid_argument);
+  EXPECT_EQ(thrown_by([&] { client.ping(-1s); }).code, errc::invalid_argument);
+  EXPECT_EQ(thrown_by([&] { client.ping(1s, ""); }).code, errc::invalid_argument);
   EXPECT_EQ(service->asked, 0U);
   service->capabilities.can_inspect = false;
-  EXPECT_EQ(failure_of([&] { client.ping(forever); }).code, errc::unsupported);
+  EXPECT_EQ(thrown_by([&] { client.ping(forever); }).code, errc::unsupported);
   EXPECT_TRUE(service->contends.empty());
   service->questions.clear();
 }
@@ -250,13 +211,8 @@ TEST_F(ClientTest, Handler_MayDestroyItsClient) {
   {
     auto client = std::make_unique<Client>(make());
     DistributedLock lock = client->make_lock("x");
-    struct SetOnExit {
-      explicit SetOnExit(util::Event& e) : event(e) {}
-      ~SetOnExit() { event.set(); }
-      util::Event& event;
-    };
-    lock.async_acquire(
-        {}, [owned = std::move(client), at_end = std::make_unique<SetOnExit>(done)](std::error_code, const Lease&) {});
+    auto at_end = std::shared_ptr<void>(nullptr, [&done](void*) { done.set(); });
+    lock.async_acquire({}, [owned = std::move(client), at_end = std::move(at_end)](std::error_code, const Lease&) {});
   }
   EXPECT_TRUE(done.wait(rig::hang_guard));
 }

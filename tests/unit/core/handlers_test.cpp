@@ -1,18 +1,11 @@
 // Where and how the program's own code is called: completion handlers, observers, lost() callbacks, and observers of
 // elections.
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "core/client/leader_observer.hpp"
 #include "tests/support/core_fixture.hpp"

@@ -1,16 +1,10 @@
 // A lease between its grant and its end: renewal, extension, loss.
 #include "core/client/lease_table.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <stop_token>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "tests/support/core_fixture.hpp"
 

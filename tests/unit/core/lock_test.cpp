@@ -2,29 +2,21 @@
 // conformance suite tests that they exclude, wait and recur.
 #include <dlock/lock.hpp>
 
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <concepts>
 #include <future>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
-#include <string>
 #include <system_error>
 #include <thread>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
-#include <dlock/client.hpp>
-#include <dlock/error.hpp>
-#include <dlock/multi_lock.hpp>
-#include <dlock/recursive_lock.hpp>
+#include <dlock/dlock.hpp>
 
 #include "tests/support/fake_backend.hpp"
+#include "tests/support/refusals.hpp"
 #include "tests/support/simple_backend.hpp"
 #include "torture/rig/hang_guard.hpp"
 #include "util/event.hpp"
@@ -47,6 +39,16 @@ concept TimedLockable =
       { lock.try_lock_until(wall_deadline) } -> std::same_as<bool>;
       requires noexcept(lock.unlock());
     };
+// Cpp17SharedTimedLockable.
+template <class L>
+concept SharedTimedLockable =
+    requires(L lock, std::chrono::milliseconds wait, std::chrono::time_point<std::chrono::steady_clock> deadline) {
+      lock.lock_shared();
+      { lock.try_lock_shared() } -> std::same_as<bool>;
+      { lock.try_lock_shared_for(wait) } -> std::same_as<bool>;
+      { lock.try_lock_shared_until(deadline) } -> std::same_as<bool>;
+      requires noexcept(lock.unlock_shared());
+    };
 // A call that would be useless on a temporary does not compile. The arguments are references, which say the value
 // category.
 template <class L>
@@ -54,7 +56,7 @@ concept LocksAs =
     requires(L lock) { static_cast<L>(lock).lock(); } || requires(L lock) { static_cast<L>(lock).try_lock(); } ||
     requires(L lock) { static_cast<L>(lock).try_lock_for(1s); } ||
     requires(L lock) { static_cast<L>(lock).try_lock_until(std::chrono::steady_clock::now()); } ||
-    requires(L lock) { static_cast<L>(lock).lease(); };
+    requires(L lock) { static_cast<L>(lock).lock_shared(); } || requires(L lock) { static_cast<L>(lock).lease(); };
 template <class L>
 concept TakesDefaults = requires(L lock) { static_cast<L>(lock).set_defaults({}); };
 template <class L>
@@ -63,11 +65,16 @@ concept MovesOnly =
 template <class L>
 constexpr bool is_lock = TimedLockable<L> && MovesOnly<L> && LocksAs<L&> && !LocksAs<L&&>;
 static_assert(is_lock<DistributedLock> && is_lock<RecursiveLock> && is_lock<MultiLock>);
+static_assert(is_lock<ReadWriteLock> && SharedTimedLockable<ReadWriteLock>);
 static_assert(TakesDefaults<DistributedLock&> && !TakesDefaults<DistributedLock&&>);
 static_assert(MovesOnly<Lease> && MovesOnly<MultiLease> && MovesOnly<Client>);
+static_assert(MovesOnly<Semaphore> && MovesOnly<Election> && MovesOnly<Observation>);
 template <class C>
 concept GivesLocks = requires(C client) { static_cast<C>(client).make_lock("x"); } ||
-                     requires(C client) { static_cast<C>(client).make_multi_lock({"x"}); };
+                     requires(C client) { static_cast<C>(client).make_multi_lock({"x"}); } ||
+                     requires(C client) { static_cast<C>(client).make_read_write_lock("x"); } ||
+                     requires(C client) { static_cast<C>(client).make_semaphore("x", 1); } ||
+                     requires(C client) { static_cast<C>(client).make_election("x"); };
 static_assert(GivesLocks<Client&> && GivesLocks<const Client&>);
 static_assert(!GivesLocks<Client&&> && !GivesLocks<const Client&&>, "the client is gone when the lock is used");
 template <class L>
@@ -124,13 +131,9 @@ TEST(RecursiveLock, Lock_ThrowsEachFailureOfTheBackend) {
   RecursiveLock recursive(client.make_lock("x"));
   DistributedLock plain = client.make_lock("x");
   const auto expect_thrown = [](const auto& attempt) {
-    try {
-      attempt();
-      ADD_FAILURE() << "returned without the lock";
-    } catch (const Error& e) {
-      EXPECT_EQ(e.code(), errc::unavailable);
-      EXPECT_EQ(e.detail(), "the service lost patience");
-    }
+    const Failure thrown = test::thrown_by(attempt);
+    EXPECT_EQ(thrown.code, errc::unavailable);
+    EXPECT_EQ(thrown.detail, "the service lost patience");
   };
   expect_thrown([&] { recursive.lock(); });
   expect_thrown([&] { (void)plain.try_acquire(); });
@@ -173,13 +176,9 @@ TYPED_TEST(EachLockWithLeases, WithLock_RunsTheFunctionUnderTheLock) {
   EXPECT_FALSE(this->service_->held("x"));
   EXPECT_THROW(run({}, [](const auto&) { throw std::runtime_error("oops"); }), std::runtime_error);
   EXPECT_FALSE(this->service_->held("x"));
-  try {
-    run({}, [&](const auto&) { this->clock_->advance(31s); });
-    FAIL() << "a loss is reported though the function ended normally";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), errc::lost);
-    EXPECT_NE(e.detail().find("lock \"x\""), std::string::npos);
-  }
+  const Failure loss = test::thrown_by([&] { run({}, [&](const auto&) { this->clock_->advance(31s); }); });
+  EXPECT_EQ(loss.code, errc::lost) << "though the function ended normally";
+  EXPECT_NE(loss.detail.find("lock \"x\""), std::string::npos);
   EXPECT_THROW((void)run({},
                          [&](const auto&) {
                            this->service_->steal("x");
@@ -272,14 +271,10 @@ MultiLock all_of(Of... locks) {
 }
 
 TEST_F(LockTest, MultiLock_TakesEachNameOnce) {
-  const auto refusal = [](const auto& f) -> std::string {
-    try {
-      (void)f();
-    } catch (const Error& e) {
-      EXPECT_EQ(e.code(), errc::invalid_argument);
-      return e.detail();
-    }
-    return {};
+  const auto refusal = [](const auto& f) {
+    const Failure why = test::thrown_by(f);
+    EXPECT_TRUE(!why.code || why.code == errc::invalid_argument);
+    return why.detail;
   };
   EXPECT_NE(refusal([&] { return client_.make_multi_lock({}); }), "");
   EXPECT_NE(refusal([&] { return MultiLock(std::vector<DistributedLock>()); }), "");

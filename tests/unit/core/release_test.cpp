@@ -1,15 +1,9 @@
 // The end of leases: by a release, a loss, a destructor, and by the close of their client in the middle of everything.
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <stop_token>
-#include <utility>
-#include <vector>
 
-#include "core/client/lease_record.hpp"
 #include "tests/support/core_fixture.hpp"
 
 namespace dlock::detail {

@@ -1,15 +1,7 @@
 // The ready-made contention, with a service that the test speaks for.
 #include <dlock/spi/try_backend.hpp>
 
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <functional>
-#include <memory>
-#include <optional>
 #include <set>
-#include <utility>
-#include <vector>
 
 #include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"

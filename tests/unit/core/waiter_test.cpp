@@ -3,13 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <functional>
 #include <map>
-#include <memory>
 #include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tests/support/manual_engine.hpp"
@@ -58,6 +54,7 @@ class ScriptedWaiter final : public SessionWaiter {
   void grant() {
     if (auto grant = grant_of(FencingToken(7))) granted(*std::move(grant));
   }
+  std::function<void()> when_resumed = [] {};
   using Waiter::busy;
   using Waiter::ended;
   using Waiter::failed;
@@ -73,7 +70,10 @@ class ScriptedWaiter final : public SessionWaiter {
     handler_ = on_answer([this](const std::function<void(ScriptedWaiter&)>& then) { then(*this); });
     if (!first_handler_) first_handler_ = handler_;
   }
-  void resume() override { send("resume"); }
+  void resume() override {
+    send("resume");
+    when_resumed();
+  }
   void woken() override { send("woken"); }
   void check() override { send("check"); }
   void give_up() override {
@@ -260,30 +260,15 @@ INSTANTIATE_TEST_SUITE_P(Rows, WaiterTest, testing::ValuesIn(rows));
 // Waiters must queue in the order of their acquires, even after a reconnection.
 TEST_F(WaiterTest, WaitersOfASession_ResumeInOrder) {
   session_.usable = false;
-  std::map<std::string, std::unique_ptr<Waiter>> waiters;
+  std::map<std::string, std::unique_ptr<ScriptedWaiter>> waiters;
   std::vector<std::string> order;
-  class Ordered final : public SessionWaiter {
-   public:
-    Ordered(Session& session, const LockRequest& request, GrantSink& sink, std::function<void()> resumed)
-        : SessionWaiter(session, request, sink), resumed_(std::move(resumed)) {
-      start();
-    }
-    ~Ordered() override { cancel(); }
-
-   private:
-    void resume() override {
-      start_request();
-      resumed_();
-    }
-    void give_up() override {}
-    void place_lost() override {}
-    const std::function<void()> resumed_;
-  };
   const auto add = [&](const std::string& name, const std::function<void()>& then) {
-    waiters[name] = std::make_unique<Ordered>(session_, request(true), sink_, [&, name, then] {
+    auto& waiter = waiters[name] = std::make_unique<ScriptedWaiter>(session_, request(true), sink_, log_);
+    waiter->when_resumed = [&, name, then] {
       order.push_back(name);
       then();
-    });
+    };
+    waiter->start();
   };
   ASSERT_TRUE(engine_->dispatch([&] {
     add("first", [&] {

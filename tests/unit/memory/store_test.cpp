@@ -1,6 +1,7 @@
 // The memory store: each row is a script of requests, and the answers and notifications that it leads to.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <chrono>
 #include <cstdint>
@@ -37,6 +38,8 @@ using Names = std::vector<std::string>;
 //   permits2, kill, killwaits     of requests to come; the client b dies, with and without its leases
 //   watch1, unwatch1, break, back "changed"; "broken" or "free"; the wall clock is set back by a day
 //   residue, size         how many hold the lock or wait; how many names the store remembers
+//   inspect               "{free,0}", "{a,20s,1}": the holder whose lease ends last, its end, how many wait; with each
+//                         reader ("r30s"), owner of a permit ("x30s") and the number of permits ("of3")
 //
 // "1!" and "1^": a waiter is notified of its grant, or that it is the first in the queue now.
 class Script {
@@ -101,6 +104,19 @@ class Script {
     if (answer.other_permits != 0) return write(text + "x" + std::to_string(answer.other_permits));
     write(text + (answer.granted ? "+" : (answer.first_in_line ? "^" : "-") + left(answer.lease_ends)));
   }
+  [[nodiscard]] std::string described(const LockInfo& info) const {
+    EXPECT_EQ(info.name, "lock");
+    EXPECT_EQ(info.kind, kind_);
+    EXPECT_EQ(info.token, last_token_);
+    EXPECT_EQ(info.held, info.remaining && !info.holder.empty());
+    EXPECT_TRUE(std::ranges::is_sorted(info.holders, {}, &HolderInfo::token));
+    std::string text = info.held ? info.holder + "," + left(clock.now() + *info.remaining) : "free";
+    for (const HolderInfo& each : info.holders) {
+      text += (each.mode == Mode::shared ? ",r" : ",x") + left(clock.now() + each.remaining.value());
+    }
+    if (info.permits != 0) text += ",of" + std::to_string(info.permits);
+    return "{" + text + "," + std::to_string(info.waiters.value()) + "}";
+  }
   void follow(const std::string& word) {
     const std::size_t digits = std::min(word.find_first_of("0123456789"), word.size());
     const std::string verb = word.substr(0, digits);
@@ -125,6 +141,7 @@ class Script {
         {"unwatch", [&] { store.unwatch(kind_, "lock", watches_.at(owner)); }},
         {"break", [&] { write(store.break_lock(kind_, "lock", clock) ? "broken" : "free"); }},
         {"back", [&] { clock.step_wall(-24h); }},
+        {"inspect", [&] { write(described(store.inspect(kind_, "lock", clock))); }},
         {"residue", [&] { write(std::to_string(store.residue("lock", clock, kind_))); }},
         {"size", [&] { write(std::to_string(store.size())); }}};
     const bool tries = verb.starts_with("try") || made.wait;
@@ -254,25 +271,12 @@ TEST(MemoryStore, Forgetting_KeepsNamesInUse) {
 }
 
 TEST(MemoryStore, Inspection_DescribesHoldersAndCreatesNoName) {
+  expect(LockKind::lock, {{"unknown, held and free", "inspect size try1 queue2 10s inspect release2 release1 inspect",
+                           "{free,0} 0 1+ 2^30s {a,20s,1} 2- 1+ {free,0}"}});
+  expect(LockKind::read_write, {{"readers", "read1 read2/50s queue3 inspect", "1+ 2+ 3^30s {a,50s,r30s,r50s,1}"}});
+  expect(LockKind::semaphore, {{"permits", "permits3 queue1 inspect", "1+ {a,30s,x30s,of3,0}"}});
   Script script(LockKind::lock);
-  const auto inspect = [&](const char* name) { return script.store.inspect(LockKind::lock, name, script.clock); };
-  EXPECT_EQ(inspect("unknown").name, "unknown");
-  EXPECT_FALSE(inspect("unknown").held);
-  EXPECT_EQ(inspect("unknown").waiters, 0U);
   EXPECT_TRUE(script.store.list(LockKind::lock, script.clock).empty());
-  EXPECT_EQ(script.run("try1 queue2 10s"), "1+ 2^30s");
-  LockInfo info = inspect("lock");
-  EXPECT_TRUE(info.held);
-  EXPECT_EQ(info.holder, "a");
-  EXPECT_EQ(info.remaining, 20s);
-  EXPECT_EQ(info.waiters, 1U);
-  const FencingToken token = info.token;
-  EXPECT_EQ(script.run("release2 release1"), "2- 1+");
-  info = inspect("lock");
-  EXPECT_FALSE(info.held || info.remaining);
-  EXPECT_EQ(info.holder, "");
-  EXPECT_EQ(info.token, token) << "the last one";
-  EXPECT_EQ(info.waiters, 0U);
   for (const char* name : {"b", "a"}) {
     LockRequest request = script.request(1, name[0] == 'a' ? 30s : 20s);
     request.name = name;
@@ -283,7 +287,10 @@ TEST(MemoryStore, Inspection_DescribesHoldersAndCreatesNoName) {
   for (const LockInfo& each : script.store.list(LockKind::lock, script.clock)) {
     names += each.name + (each.held ? " held " : " free ");
   }
-  EXPECT_EQ(names, "a held b free lock free ");
+  EXPECT_EQ(names, "a held b free ");
+  EXPECT_EQ(script.store.residue("a", script.clock, LockKind::read_write), 0U) << "kinds are different locks";
+  EXPECT_FALSE(script.store.release(LockKind::read_write, "a", OwnerId(0, 1), script.clock));
+  EXPECT_TRUE(script.store.list(LockKind::semaphore, script.clock).empty());
 }
 
 // --- Locks with several holders --------------------------------------------------------------------------------------
@@ -323,26 +330,6 @@ TEST(MemoryStore, Permits_AreGrantedInOrderAndBelongToTheirHolders) {
           {"another number is refused in use", "permits2 queue1 permits3 queue2 residue queue1 release1 queue2",
            "1+ 2x2 1 1+ 1+ 2+"},
           {"one is a lock", "queue1 queue2 release1", "1+ 2^30s 2! 1+"}});
-}
-
-TEST(MemoryStore, Inspection_DescribesEachHolderOfItsKindOnly) {
-  Script script(LockKind::read_write);
-  EXPECT_EQ(script.run("read1 read2/50s queue3"), "1+ 2+ 3^30s");
-  const LockInfo info = script.store.inspect(LockKind::read_write, "lock", script.clock);
-  EXPECT_EQ(info.kind, LockKind::read_write);
-  EXPECT_EQ(info.remaining, 50s);
-  ASSERT_EQ(info.holders.size(), 2U);
-  EXPECT_EQ(info.holders[0].mode, Mode::shared);
-  EXPECT_EQ(info.holders[0].remaining, 30s);
-  EXPECT_EQ(info.holders[1].remaining, 50s);
-  EXPECT_LT(info.holders[0].token, info.holders[1].token);
-  EXPECT_EQ(info.token, info.holders[1].token);
-  EXPECT_EQ(script.store.residue("lock", script.clock), 0U) << "kinds are different locks";
-  EXPECT_FALSE(script.store.release(LockKind::lock, "lock", OwnerId(0, 1), script.clock));
-  EXPECT_TRUE(script.store.list(LockKind::semaphore, script.clock).empty());
-  Script permits(LockKind::semaphore);
-  EXPECT_EQ(permits.run("permits3 queue1"), "1+");
-  EXPECT_EQ(permits.store.inspect(LockKind::semaphore, "lock", permits.clock).permits, 3U);
 }
 
 }  // namespace
