@@ -2,7 +2,6 @@
 #include "backends/common/host.hpp"
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,18 +11,13 @@
 #include <fstream>
 #include <memory>
 #include <sstream>
-#include <string>
-#include <utility>
 #include <vector>
-
-#include <dlock/error.hpp>
 
 #include "backends/common/findings.hpp"
 #include "backends/common/password_file.hpp"
 #include "backends/common/tls.hpp"
 #include "tests/support/refusals.hpp"
 #include "tests/support/throwaway_certificate.hpp"
-#include "torture/rig/scratch_directory.hpp"
 #include "util/unique_fd.hpp"
 
 namespace dlock::common {

@@ -1,15 +1,8 @@
 // The locks of a session, the locks that waiters watch, and inspections of many locks.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <chrono>
 #include <deque>
 #include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "backends/common/session_holds.hpp"
 #include "backends/common/survey.hpp"

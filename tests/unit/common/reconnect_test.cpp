@@ -1,13 +1,8 @@
 // When to connect, when a connection is dead, and what the observer is notified of.
 #include "backends/common/reconnect.hpp"
 
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
+#include <map>
+#include <sstream>
 
 #include "backends/common/connection_news.hpp"
 #include "backends/common/health.hpp"
@@ -167,69 +162,55 @@ TEST_F(ReconnectTest, RestPauseAndEnd_AreKept) {
 
 // --- Health ----------------------------------------------------------------------------------------------------------
 
+// A script: milliseconds that pass ("|"), as a suspension behind "sleep"; "heard", "stop"; "then_heard" and "then_stop"
+// when it catches up.
 class HealthTest : public testing::Test, private Health::User {
  protected:
-  HealthTest() { health.start(); }
-
-  test::ManualEngine engine;
-  Health health{engine, 1s, *this};
-  int asked = 0;
-  int dead = 0;
-  std::function<void()> when_catching_up = [] {};
+  std::string run(const std::string& script) {
+    log_.clear();
+    then_ = [] {};
+    health_.start();
+    const std::map<std::string, std::function<void()>> verbs = {
+        {"heard", [this] { health_.heard(); }},
+        {"stop", [this] { health_.stop(); }},
+        {"then_heard", [this] { then_ = [this] { health_.heard(); }; }},
+        {"then_stop", [this] { then_ = [this] { health_.stop(); }; }},
+        {"then_nothing", [this] { then_ = [] {}; }},
+    };
+    std::istringstream words(script);
+    for (std::string word; words >> word;) {
+      if (const auto verb = verbs.find(word); verb != verbs.end()) {
+        verb->second();
+        continue;
+      }
+      write("|");
+      const bool sleeps = word == "sleep";
+      if (sleeps) words >> word;
+      const std::chrono::milliseconds time(std::stol(word));
+      sleeps ? engine_.sleep_through(time) : engine_.advance(time);
+    }
+    health_.stop();
+    return log_;
+  }
 
  private:
-  void health_ask() override { ++asked; }
-  void health_catch_up() override { when_catching_up(); }
-  void health_dead() override { ++dead; }
+  void write(const std::string& what) { log_ += (log_.empty() ? "" : " ") + what; }
+  void health_ask() override { write("asked"); }
+  void health_catch_up() override { then_(); }
+  void health_dead() override { write("dead"); }
+
+  test::ManualEngine engine_;
+  Health health_{engine_, 1s, *this};
+  std::string log_;
+  std::function<void()> then_;
 };
 
 TEST_F(HealthTest, SilentServer_IsAskedThenFoundDeadOnce) {
-  engine.advance(999ms);
-  EXPECT_EQ(asked, 0);
-  engine.advance(1ms);
-  EXPECT_EQ(asked, 1);
-  engine.advance(999ms);
-  EXPECT_EQ(dead, 0);
-  engine.advance(1ms);
-  EXPECT_EQ(dead, 1);
-  engine.advance(1h);
-  EXPECT_EQ(asked, 1);
-  EXPECT_EQ(dead, 1);
-}
-
-TEST_F(HealthTest, ServerThatAnswers_IsAskedOnlyAfterASilence) {
-  for (int i = 0; i < 100; ++i) {
-    engine.advance(900ms);
-    health.heard();
-  }
-  EXPECT_EQ(asked, 0);
-  for (int i = 1; i <= 100; ++i) {
-    engine.advance(1s);
-    EXPECT_EQ(asked, i);
-    health.heard();
-  }
-  EXPECT_EQ(dead, 0);
-}
-
-TEST_F(HealthTest, AnswerThatArrivedDuringASuspension_Counts) {
-  when_catching_up = [this] { health.heard(); };
-  engine.advance(1s);
-  engine.sleep_through(1h);
-  EXPECT_EQ(dead, 0);
-  when_catching_up = [] {};
-  engine.advance(2s);
-  EXPECT_EQ(dead, 1);
-}
-
-TEST_F(HealthTest, ConnectionThatEnds_IsNotFoundDead) {
-  when_catching_up = [this] { health.stop(); };
-  engine.advance(1h);
-  EXPECT_EQ(std::exchange(asked, 0), 1);
-  health.start();
-  health.stop();
-  engine.advance(1h);
-  EXPECT_EQ(asked, 0);
-  EXPECT_EQ(dead, 0);
+  EXPECT_EQ(run("999 1 999 1 3600000"), "| | asked | | dead |");
+  EXPECT_EQ(run("900 heard 900 heard 900 heard 1000 heard 1000 heard 1000"), "| | | | asked | asked | asked");
+  EXPECT_EQ(run("then_heard 1000 sleep 3600000 then_nothing 2000"), "| asked | | asked dead") << "what came meanwhile";
+  EXPECT_EQ(run("then_stop 3600000"), "| asked") << "the connection ended";
+  EXPECT_EQ(run("stop 3600000"), "|");
 }
 
 // --- News ------------------------------------------------------------------------------------------------------------

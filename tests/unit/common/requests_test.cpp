@@ -1,18 +1,12 @@
 // One connection: its requests, and the bytes that wait to be sent. Over real sockets of this machine: which of a
 // host's addresses it is made to.
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
-#include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <functional>
-#include <memory>
-#include <optional>
+#include <map>
+#include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "backends/common/request_table.hpp"
@@ -31,155 +25,142 @@ namespace {
 using namespace std::chrono_literals;
 
 struct Payload {
-  std::string name;
-  std::function<void()> done;
+  char name = 0;
+  std::function<void()> done = {};
 };
 
+// A script of what happens to requests with a letter each, and what is written meanwhile:
+//
+//   wait a 2000, send a 2000 [1000]: a deadline in 2 s, and a patience of 1 s
+//   take_waiting, take_oldest, take a: writes the letters of those that it takes, "-" for none
+//   withdraw a: writes "unsent" or "sent"; clear
+//   1000: time passes ("|"); sleep 1000: the process is suspended meanwhile
+//   answer: the oldest is, the next time that it catches up
+//   keep 8000: the connection is kept for so long the next time that it is unresponsive
+//
+// "a" or "a!" was given up, before or after it was sent; "?": it caught up; "unresponsive".
 class RequestTableTest : public testing::Test, public RequestTable<Payload>::User {
  protected:
   using Table = RequestTable<Payload>;
 
-  Table::Entry entry(const std::string& name, std::chrono::nanoseconds deadline,
-                     std::optional<std::chrono::nanoseconds> patience = std::nullopt) {
-    return {.id = table->next_id(),
-            .deadline = engine.now() + deadline,
-            .sent = engine.now(),
-            .patience = patience ? engine.now() + *patience : TimePoint::max(),
-            .payload = {name, [this, name] {
-                          given_up += name;
-                          if (when_given_up) when_given_up();
-                        }}};
+  std::string run(const std::string& script) {
+    log_.clear();
+    when_catching_up_ = when_unresponsive_ = when_given_up_ = [] {};
+    keep_for_.reset();
+    table_.emplace(engine_, *this);
+    std::istringstream statements(script);
+    for (std::string statement; std::getline(statements >> std::ws, statement, ';');) follow(statement);
+    return log_;
   }
 
-  test::ManualEngine engine;
-  std::optional<Table> table{std::in_place, engine, *this};
-  std::string given_up;
-  std::size_t sent_given_up = 0;
-  int caught_up = 0;
-  int unresponsive = 0;
-  std::function<void()> when_given_up;
-  std::function<void()> when_catching_up = [] {};
-  std::function<TimePoint()> when_unresponsive = [] { return TimePoint::max(); };
+  std::optional<Table> table_;
+  std::function<void()> when_catching_up_;
+  std::function<void()> when_unresponsive_;
+  std::function<void()> when_given_up_;
+  test::ManualEngine engine_;
 
  private:
+  void write(const std::string& what) { log_ += (log_.empty() ? "" : " ") + what; }
+  void write(const std::optional<Table::Entry>& taken) {
+    write(taken ? std::string(1, taken->payload.name) : std::string("-"));
+  }
+  void follow(const std::string& statement) {
+    std::istringstream words(statement);
+    std::string verb;
+    char name = 0;
+    words >> verb;
+    if (verb == "wait" || verb == "send" || verb == "take" || verb == "withdraw") words >> name;
+    std::chrono::milliseconds time{};
+    if (long count = 0; words >> count) time = std::chrono::milliseconds(count);
+    if (verb == "wait" || verb == "send") {
+      Table::Entry entry{.id = ids_[name] = table_->next_id(), .deadline = engine_.now() + time, .payload = {}};
+      if (long patience = 0; words >> patience) entry.patience = engine_.now() + std::chrono::milliseconds(patience);
+      entry.payload = {name, [] {}};
+      verb == "wait" ? table_->wait(std::move(entry)) : (void)table_->sent(std::move(entry));
+    } else if (verb == "take_waiting") {
+      for (auto& each : table_->take_waiting()) write(std::optional(std::move(each)));
+      EXPECT_TRUE(table_->waiting().empty());
+    } else if (verb == "take_oldest") {
+      write(table_->take_oldest());
+    } else if (verb == "take") {
+      write(table_->take(ids_[name]));
+    } else if (verb == "withdraw") {
+      write(table_->withdraw(ids_[name]) ? "unsent" : "sent");
+    } else if (verb == "clear") {
+      table_->clear();
+    } else if (verb == "answer") {
+      when_catching_up_ = [this] { (void)table_->take_oldest(); };
+    } else if (verb == "keep") {
+      keep_for_ = time;
+    } else if (verb == "sleep") {
+      engine_.sleep_through(time);
+    } else {
+      write("|");
+      engine_.advance(std::chrono::milliseconds(std::stol(verb)));
+    }
+  }
+
   void requests_catch_up() override {
-    ++caught_up;
-    when_catching_up();
+    write("?");
+    when_catching_up_();
   }
   TimePoint requests_unresponsive() override {
-    ++unresponsive;
-    return when_unresponsive();
+    write("unresponsive");
+    const auto keep_for = std::exchange(keep_for_, std::nullopt);
+    when_unresponsive_();
+    return keep_for ? engine_.now() + *keep_for : TimePoint::max();
   }
   void requests_overdue(std::vector<Table::Entry> sent, std::vector<Table::Entry> unsent) override {
-    sent_given_up += sent.size();
-    for (const auto& each : sent) each.payload.done();
-    for (const auto& each : unsent) each.payload.done();
+    for (const auto& each : sent) write(name_of(each.id) + "!");
+    for (const auto& each : unsent) write(name_of(each.id));
+    when_given_up_();
   }
+  std::string name_of(Table::Id id) {
+    for (const auto& [name, each] : ids_) {
+      if (each == id) return {name};
+    }
+    return "unknown";
+  }
+
+  std::map<char, Table::Id> ids_;
+  std::string log_;
+  std::optional<std::chrono::nanoseconds> keep_for_;
 };
 
-TEST_F(RequestTableTest, Requests_AreSentInOrderAndAnsweredInOrderOrById) {
-  for (const char* name : {"a", "b", "c"}) table->wait(entry(name, 1s));
-  std::string names;
-  for (const auto& each : table->take_waiting()) names += each.payload.name;
-  EXPECT_EQ(names, "abc");
-  EXPECT_TRUE(table->waiting().empty());
-  const auto a = table->sent(entry("a", 1s)).id;
-  const auto b = table->sent(entry("b", 1s)).id;
-  table->sent(entry("c", 1s));
-  EXPECT_EQ(table->take(b)->payload.name, "b");
-  EXPECT_FALSE(table->take(b));
-  EXPECT_EQ(table->take_oldest()->id, a);
-  EXPECT_EQ(table->take_oldest()->payload.name, "c");
-  EXPECT_FALSE(table->take_oldest());
-}
-
-TEST_F(RequestTableTest, Deadline_EndsEachRequestOnce) {
-  table->sent(entry("a", 3s));
-  table->sent(entry("b", 1s));
-  table->wait(entry("c", 2s));
-  engine.advance(1s);
-  EXPECT_EQ(given_up, "b");
-  EXPECT_EQ(caught_up, 1) << "the answer might have been there";
-  EXPECT_EQ(table->under_way().size(), 2U) << "its answer may still come";
-  engine.advance(1s);
-  EXPECT_EQ(given_up, "bc");
-  EXPECT_TRUE(table->waiting().empty());
-  EXPECT_EQ(sent_given_up, 1U);
-  engine.advance(1s);
-  EXPECT_EQ(given_up, "bca");
-  EXPECT_FALSE(table->under_way().front().payload.done);
-  engine.advance(1h);
-  EXPECT_EQ(given_up, "bca");
-  EXPECT_EQ(unresponsive, 0);
-}
-
-TEST_F(RequestTableTest, DeadlineOfARequestThatWaits_ReadsNoAnswers) {
-  table->wait(entry("a", 1s));
-  table->wait(entry("b", 2s));
-  engine.advance(1s);
-  EXPECT_EQ(given_up, "a");
-  EXPECT_EQ(table->waiting().size(), 1U);
-  EXPECT_EQ(caught_up, 0);
-}
-
-TEST_F(RequestTableTest, AnswerThatArrivedDuringASuspension_Counts) {
-  when_catching_up = [this] { (void)table->take_oldest(); };
-  table->sent(entry("a", 1s));
-  engine.sleep_through(1h);
-  EXPECT_EQ(given_up, "");
-}
-
-TEST_F(RequestTableTest, PatienceOfTheOldestRequest_IsTheConnections) {
-  const TimePoint kept_until = engine.now() + 10s;
-  when_unresponsive = [&] { return engine.now() < kept_until ? kept_until : TimePoint::max(); };
-  table->sent(entry("a", 1h, 2s));
-  table->sent(entry("b", 1h, 3s));
-  engine.advance(1999ms);
-  EXPECT_EQ(unresponsive, 0);
-  engine.advance(1ms);
-  EXPECT_EQ(unresponsive, 1);
-  engine.advance(7s);
-  EXPECT_EQ(unresponsive, 1) << "it is kept all the same";
-  engine.advance(1s);
-  EXPECT_EQ(unresponsive, 2);
-}
-
-TEST_F(RequestTableTest, WithdrawnAndClearedRequests_AreNotGivenUp) {
-  const auto waiting = entry("a", 1s);
-  const auto id = waiting.id;
-  table->wait(waiting);
-  const auto sent = table->sent(entry("b", 1s)).id;
-  EXPECT_TRUE(table->withdraw(id)) << "it was not sent";
-  EXPECT_FALSE(table->withdraw(sent));
-  EXPECT_FALSE(table->withdraw(12345));
-  engine.advance(1h);
-  EXPECT_EQ(table->under_way().size(), 1U);
-  table->wait(entry("c", 1s));
-  table->sent(entry("d", 1s, 1s));
-  table->clear();
-  engine.advance(1h);
-  EXPECT_EQ(given_up, "");
-  EXPECT_EQ(unresponsive, 0);
-  table->wait(entry("e", 1s));
-  engine.advance(1s);
-  EXPECT_EQ(given_up, "e") << "it can be used again";
+TEST_F(RequestTableTest, Requests_AreAnsweredOrGivenUpOnce) {
+  struct Row {
+    const char* name;
+    const char* script;
+    const char* log;
+  };
+  for (const auto& [name, script, log] : {
+           Row{"sent in their order", "wait a 9; wait b 9; wait c 9; take_waiting", "a b c"},
+           Row{"answered in their order or by id",
+               "send a 9; send b 9; send c 9; take b; take b; take_oldest; take_oldest; take_oldest", "b - a c -"},
+           // An answer might have been there; one that is given up stays, because its answer may still come.
+           Row{"each has its deadline",
+               "send a 3000; send b 1000; wait c 2000; 1000; 1000; 1000; 3600000; take_oldest; take_oldest",
+               "| ? b! | ? c | ? a! | a b"},
+           Row{"no answer can be there of one that waits", "wait a 1000; wait b 2000; 1000; take_waiting", "| a b"},
+           Row{"an answer that arrived during a suspension counts", "answer; send a 1000; sleep 3600000", "?"},
+           Row{"the patience is that of the oldest",
+               "keep 8000; send a 3600000 2000; send b 3600000 3000; 1999; 1; 7000; 1000",
+               "| | ? unresponsive | | ? unresponsive"},
+           Row{"withdrawn", "wait a 1000; send b 1000; withdraw a; withdraw b; 3600000; take_oldest",
+               "unsent sent | ? b"},
+           Row{"unknown", "send a 1000; take a; withdraw a; 3600000", "a sent |"},
+           Row{"cleared, and used again", "wait c 1000; send d 1000 1000; clear; 3600000; wait e 1000; 1000", "| | e"},
+       }) {
+    EXPECT_EQ(run(script), log) << name;
+  }
 }
 
 TEST_F(RequestTableTest, Callee_MayDestroyTheTable) {
-  for (int what = 0; what < 3; ++what) {
-    table.emplace(engine, *this);
-    const auto end_if = [&, what](int number) {
-      if (what == number) table.reset();
-    };
-    when_catching_up = [=] { end_if(0); };
-    when_unresponsive = [=] {
-      end_if(1);
-      return TimePoint::max();
-    };
-    when_given_up = [=] { end_if(2); };
-    table->sent(entry("a", 1s, 1s));
-    engine.advance(1h);
-    EXPECT_FALSE(table);
+  for (auto* const callee : {&when_catching_up_, &when_unresponsive_, &when_given_up_}) {
+    (void)run("send a 1000 1000");
+    *callee = [this] { table_.reset(); };
+    engine_.advance(1h);
+    EXPECT_FALSE(table_);
   }
 }
 
