@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "client_fixture.hpp"
+#include "fixtures.hpp"
 
 namespace dlock::etcd {
 namespace {

@@ -2,7 +2,7 @@
 // overtake each other, sessions end and answers do not come.
 #include <algorithm>
 
-#include "backend_fixture.hpp"
+#include "fixtures.hpp"
 
 namespace dlock::etcd {
 namespace {

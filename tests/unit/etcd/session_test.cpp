@@ -1,8 +1,8 @@
 // The session of a client: what keeps it, what does not count, how it begins, and what follows its end.
 #include "backends/etcd/connection/session.hpp"
 
-#include "backend_fixture.hpp"
 #include "backends/etcd/locks/keys.hpp"
+#include "fixtures.hpp"
 
 namespace dlock::etcd {
 namespace {

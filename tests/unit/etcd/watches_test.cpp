@@ -3,7 +3,7 @@
 #include "backends/etcd/connection/watches.hpp"
 
 #include "backends/etcd/locks/batches.hpp"
-#include "client_fixture.hpp"
+#include "fixtures.hpp"
 
 namespace dlock::etcd {
 namespace {
