@@ -4,18 +4,7 @@
 #include <gtest/gtest.h>
 #include <strings.h>
 
-#include <algorithm>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <dlock/spi/backend.hpp>
-
 #include "backends/redis/redis_backend.hpp"
-#include "backends/redis/requests/scripts.hpp"
 #include "fake_server.hpp"
 #include "tests/simulation/redis/redis_model.hpp"
 #include "tests/support/manual_engine.hpp"

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "backend_fixture.hpp"
-#include "tests/support/recording_host.hpp"
 
 namespace dlock::redis {
 namespace {

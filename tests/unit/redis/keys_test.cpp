@@ -7,11 +7,9 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <tuple>
 
 #include "backends/redis/cluster/slot_map.hpp"
-#include "backends/redis/connection/reply.hpp"
 #include "backends/redis/hash_slot.hpp"
 #include "fake_server.hpp"
 

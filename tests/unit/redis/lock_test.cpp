@@ -8,7 +8,6 @@
 #include "backend_fixture.hpp"
 #include "backends/redis/timing.hpp"
 #include "backends/redis/waiting/check_time.hpp"
-#include "tests/support/recording_host.hpp"
 
 namespace dlock::redis {
 namespace {

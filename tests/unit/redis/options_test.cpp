@@ -1,10 +1,6 @@
 // URLs of Redis, its sentinels and its clusters: their options, and which are refused.
 #include "backends/redis/options.hpp"
 
-#include <gtest/gtest.h>
-
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "tests/support/refusals.hpp"

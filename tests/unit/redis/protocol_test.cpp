@@ -3,16 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
-#include <map>
 #include <optional>
 #include <sstream>
-#include <string_view>
 #include <tuple>
 
 #include "backends/redis/connection/command.hpp"
 #include "backends/redis/connection/redirection.hpp"
-#include "backends/redis/connection/reply.hpp"
 #include "backends/redis/connection/server_error.hpp"
 #include "backends/redis/connection/server_info.hpp"
 #include "backends/redis/requests/answers.hpp"

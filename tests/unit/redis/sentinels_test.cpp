@@ -1,16 +1,10 @@
 // Which sentinels a client believes about the master: some answer, some do not, know nothing, or are behind.
 #include "backends/redis/sentinel/sentinels.hpp"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <optional>
 #include <tuple>
 
 #include "backends/redis/connection/handshake.hpp"
-#include "fake_server.hpp"
 #include "steps.hpp"
-#include "tests/support/manual_engine.hpp"
 
 namespace dlock::redis {
 namespace {

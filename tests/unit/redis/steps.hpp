@@ -3,14 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <cstdint>
-#include <functional>
 #include <map>
 #include <sstream>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "fake_server.hpp"
 #include "tests/support/manual_engine.hpp"

@@ -2,16 +2,10 @@
 // subscriber.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <chrono>
-#include <optional>
-
 #include "backends/redis/connection/subscriber.hpp"
 #include "backends/redis/topology/node.hpp"
 #include "backends/redis/topology/replica_acks.hpp"
-#include "fake_server.hpp"
 #include "steps.hpp"
-#include "tests/support/manual_engine.hpp"
 #include "tests/support/recording_host.hpp"
 
 namespace dlock::redis {
