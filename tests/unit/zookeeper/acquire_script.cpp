@@ -4,7 +4,6 @@
 #include "scenario.hpp"
 
 namespace dlock::zookeeper {
-
 namespace {
 
 class AcquireScript final : public BackendScript {

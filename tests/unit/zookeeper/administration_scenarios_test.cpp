@@ -2,17 +2,11 @@
 // root.
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "scenario.hpp"
 
 namespace dlock::zookeeper {
-
 namespace {
 
 using Severity = Finding::Severity;
@@ -301,5 +295,4 @@ TEST_F(InspectionTest, Queue_IsShownByInspectAndList) {
 }
 
 }  // namespace
-
 }  // namespace dlock::zookeeper

@@ -8,7 +8,6 @@
 #include "backends/zookeeper/connection/errors.hpp"
 
 namespace dlock::zookeeper {
-
 namespace {
 
 constexpr int requires_auth = -124;

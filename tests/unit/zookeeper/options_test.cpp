@@ -1,15 +1,10 @@
 #include "backends/zookeeper/options.hpp"
 
-#include <gtest/gtest.h>
-
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "tests/support/refusals.hpp"
 
 namespace dlock::zookeeper {
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -22,40 +17,37 @@ Options parse(const std::string& url, std::chrono::nanoseconds lease = 30s) {
                         .connect_timeout = 5s});
 }
 
-TEST(ZooKeeperOptions, NothingGiven_IsTheDefault) {
-  const Options options = parse("zookeeper://");
-  EXPECT_EQ(options.endpoint(), "localhost:2181");
-  EXPECT_EQ(options.chroot, "");
-  EXPECT_EQ(options.prefix, "/dlock");
-  EXPECT_EQ(options.strategy, Strategy::sequential);
-  EXPECT_EQ(options.layout, Layout::curator);
-  EXPECT_EQ(options.session_timeout, 30s) << "the lease";
-  EXPECT_EQ(options.sessions, 4U);
-  EXPECT_FALSE(options.digest);
+// All but the defaults.
+std::string described(const Options& options) {
+  std::string out = options.endpoint() + " chroot=" + options.chroot + " prefix=" + options.prefix;
+  if (options.strategy != Strategy::sequential) out += " strategy=" + std::string(to_string(options.strategy));
+  if (options.layout == Layout::kazoo) out += " kazoo";
+  if (options.session_timeout != 30s) out += " timeout=" + std::to_string(options.session_timeout.count());
+  if (options.sessions != 4) out += " sessions=" + std::to_string(options.sessions);
+  if (options.digest) out += " digest=" + *options.digest;
+  return out;
 }
 
-TEST(ZooKeeperOptions, Url_IsParsed) {
-  const Options options = parse(
-      "zookeeper://h1:7001,h2,[::1]:7003/a/b?strategy=sequential-herd&prefix=/locks/x&layout=kazoo&session_timeout=12s"
-      "&auth=digest:me:s%3Acret");
-  EXPECT_EQ(options.endpoint(), "h1:7001,h2:2181,[::1]:7003/a/b");
-  EXPECT_EQ(options.connect_string(), "h1:7001,h2:2181,::1:7003/a/b");
-  EXPECT_EQ(options.chroot, "/a/b");
-  EXPECT_EQ(options.prefix, "/locks/x");
-  EXPECT_EQ(options.strategy, Strategy::sequential_herd);
-  EXPECT_EQ(options.layout, Layout::kazoo);
-  EXPECT_EQ(options.session_timeout, 12s);
-  EXPECT_EQ(options.digest, "me:s:cret");
+TEST(ZooKeeperOptions, Url_SetsThem) {
+  for (const auto& [url, options] : std::vector<std::pair<std::string, std::string>>{
+           {"zookeeper://", "localhost:2181 chroot= prefix=/dlock"},
+           {"zookeeper://h1:7001,h2,[::1]:7003/a/b?strategy=sequential-herd&prefix=/locks/x&layout=kazoo"
+            "&session_timeout=12s&auth=digest:me:s%3Acret",
+            "h1:7001,h2:2181,[::1]:7003/a/b chroot=/a/b prefix=/locks/x strategy=sequential-herd kazoo timeout=12000 "
+            "digest=me:s:cret"},
+           {"zookeeper://h?strategy=ephemeral", "h:2181 chroot= prefix=/dlock strategy=ephemeral"},
+           {"zookeeper://h?sessions=1", "h:2181 chroot= prefix=/dlock sessions=1"},
+           {"zookeeper://h?sessions=16", "h:2181 chroot= prefix=/dlock sessions=16"},
+           {"zookeeper://h/?prefix=", "h:2181 chroot= prefix="},
+           {"zookeeper://h?prefix=/", "h:2181 chroot= prefix="},
+           {"zookeeper://h/chroot?prefix=/zookeeper", "h:2181/chroot chroot=/chroot prefix=/zookeeper"},
+           {"zookeeper://h?prefix=/.a/..b/zookeeper", "h:2181 chroot= prefix=/.a/..b/zookeeper"},
+       }) {
+    EXPECT_EQ(described(parse(url)), options);
+  }
+  EXPECT_EQ(parse("zookeeper://h1:7001,[::1]:7003/a/b").connect_string(), "h1:7001,::1:7003/a/b");
   EXPECT_EQ(parse("zookeeper://h?session_timeout=500ms", 10s).session_timeout, 500ms);
   EXPECT_EQ(parse("zookeeper://h", 1500001us).session_timeout, 1501ms) << "never less than the lease";
-  EXPECT_EQ(parse("zookeeper://h?strategy=ephemeral").strategy, Strategy::ephemeral);
-  EXPECT_EQ(parse("zookeeper://h?sessions=1").sessions, 1U);
-  EXPECT_EQ(parse("zookeeper://h?sessions=16").sessions, 16U);
-  EXPECT_EQ(parse("zookeeper://h/").chroot, "");
-  EXPECT_EQ(parse("zookeeper://h?prefix=").prefix, "");
-  EXPECT_EQ(parse("zookeeper://h?prefix=/").prefix, "");
-  EXPECT_EQ(parse("zookeeper://h/chroot?prefix=/zookeeper").prefix, "/zookeeper") << "below a chroot";
-  EXPECT_EQ(parse("zookeeper://h?prefix=/.a/..b/zookeeper").prefix, "/.a/..b/zookeeper");
 }
 
 TEST(ZooKeeperOptions, NodeOfZookeeperItself_IsNoLock) {
@@ -92,5 +84,4 @@ TEST(ZooKeeperOptions, WrongUrl_IsRefusedByName) {
 }
 
 }  // namespace
-
 }  // namespace dlock::zookeeper

@@ -4,7 +4,6 @@
 #include "scenario.hpp"
 
 namespace dlock::zookeeper {
-
 namespace {
 
 class QueueScenario : public testing::TestWithParam<Scenario> {};
@@ -292,5 +291,4 @@ constexpr Scenario queue_rows[] = {
 INSTANTIATE_TEST_SUITE_P(, QueueScenario, testing::ValuesIn(queue_rows), name_of);
 
 }  // namespace
-
 }  // namespace dlock::zookeeper

@@ -17,7 +17,6 @@
 #include "backends/zookeeper/strategies/recent_names.hpp"
 
 namespace dlock::zookeeper {
-
 namespace {
 
 using Kind = QueueNode::Kind;
@@ -371,5 +370,4 @@ TEST(RecentNamesTest, Names_BeyondTheLimit_BeginAnew) {
 }
 
 }  // namespace
-
 }  // namespace dlock::zookeeper

@@ -5,7 +5,6 @@
 #include <iterator>
 
 namespace dlock::zookeeper {
-
 namespace {
 
 const std::vector<std::string> request_names{"create", "set", "get", "exists", "children", "remove", "sync"};

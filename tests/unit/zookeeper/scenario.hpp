@@ -7,19 +7,139 @@
 // those about acquires.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <sstream>
-#include <string>
-#include <vector>
+#include <gtest/gtest.h>
 
-#include "backend_fixture.hpp"
+#include <map>
+#include <sstream>
+
+#include "backends/zookeeper/nodes/node_name.hpp"
+#include "backends/zookeeper/session_locks.hpp"
+#include "backends/zookeeper/zookeeper_backend.hpp"
+#include "fake_handle.hpp"
+#include "tests/support/manual_engine.hpp"
+#include "tests/support/recording_host.hpp"
 
 namespace dlock::zookeeper {
+
+using namespace std::chrono_literals;
+
+using test::Attempt;
+
+// A backend on a manual engine, with an ensemble that the test plays and a record of all reports.
+class BackendTest : public testing::Test {
+ protected:
+  using Kind = FakeRequest::Kind;
+  using Dialling = FakeEnsemble::Dialling;
+  using ReleaseStatus = ReleaseOutcome::Status;
+  using Names = std::vector<std::string>;
+  static constexpr auto parent = "/dlock/lock";
+
+  ~BackendTest() override {
+    ensemble.fate = nullptr;  // its captures are destroyed before this
+    host.on_extended = nullptr;
+  }
+
+  template <class AnyBackend = ZookeeperBackend>
+  std::unique_ptr<AnyBackend> make(const std::string& query = {}, const std::string& path = {}) {
+    const BackendConfig config{.url = Url::parse("zookeeper://h" + path + (query.empty() ? "" : "?" + query)),
+                               .holder = "host:1:test",
+                               .lease = 10s,
+                               .response_timeout = 2s,
+                               .connect_timeout = 5s};
+    return std::make_unique<AnyBackend>(host, parse_options(config), config.lease, ensemble.handles(),
+                                        [this](const auto&... question) { ask_server(question...); });
+  }
+
+  struct Wish {
+    LockKind kind = LockKind::lock;
+    Mode mode = Mode::exclusive;
+    std::uint32_t permits = 1;
+    bool wait = true;
+    std::string name = "lock";
+    std::chrono::nanoseconds lease = 10s;
+  };
+  std::unique_ptr<Attempt> start(Backend& of, const Wish& wish) {
+    auto attempt = std::make_unique<Attempt>();
+    attempt->request = {.name = wish.name,
+                        .owner = host.new_owner_id(),
+                        .holder = "host:1:test",
+                        .lease = wish.lease,
+                        .wait = wish.wait,
+                        .kind = wish.kind,
+                        .mode = wish.mode,
+                        .permits = wish.permits};
+    attempt->contention = of.contend(attempt->request, *attempt);
+    return attempt;
+  }
+  std::unique_ptr<Attempt> contend(Backend& of, const Wish& wish) {
+    auto attempt = start(of, wish);
+    engine.run();
+    return attempt;
+  }
+
+  std::unique_ptr<Attempt> contend(Backend& of) { return contend(of, Wish{}); }
+
+  std::optional<ReleaseOutcome> release(Backend& of, const Attempt& attempt) {
+    std::optional<ReleaseOutcome> outcome;
+    of.release(*attempt.grant, [&](const ReleaseOutcome& o) { outcome = o; });
+    engine.run();
+    return outcome;
+  }
+
+  // The answer to a query, which has arrived when the engine has nothing to do.
+  template <class T>
+  Result<T> answer_to(const std::function<void(Backend::Handler<T>)>& query) {
+    std::optional<Result<T>> answer;
+    query([&](Result<T> result) {
+      EXPECT_FALSE(answer) << "answered twice";
+      answer = std::move(result);
+    });
+    engine.run();
+    return answer.value();
+  }
+
+  // "held by HOLDER", "VALUE", the holders, "N permits", "N waiters": what there is of it.
+  static std::string shown(const LockInfo& info) {
+    std::string text = info.held ? "held by " + info.holder : "free";
+    if (!info.value.empty()) text += ", value " + info.value;
+    for (const auto& each : info.holders) text += (each.mode == Mode::shared ? ", reader " : ", owner ") + each.holder;
+    if (info.permits > 0) text += ", " + std::to_string(info.permits) + " permits";
+    if (info.waiters) text += ", " + std::to_string(*info.waiters) + " waiters";
+    return text;
+  }
+
+  // A node in the queue, made by the session of another client; its path.
+  std::string put_node(const std::string& lock, const std::string& marker, const std::string& data = "other:2:x") {
+    const std::string uuid = "00000000-0000-4000-8000-00000000000" + std::to_string(++others_ % 10);
+    return ensemble.put(lock + "/_c_" + uuid + marker, data, 77, true).path;
+  }
+  // The nodes of our client in the queue, in order.
+  std::vector<std::string> own_nodes(const std::string& lock = parent, LockKind kind = LockKind::lock) const {
+    std::vector<std::string> paths;
+    for (const std::string& child : ensemble.children(lock)) {
+      if (ensemble.data(lock + "/" + child).starts_with("host:1:test")) paths.push_back(lock + "/" + child);
+    }
+    std::ranges::sort(paths, {}, [&](const std::string& path) {
+      return parse_queue_node(Layout::curator, path.substr(lock.size() + 1), kind).sequence;
+    });
+    return paths;
+  }
+
+  void ask_server(const Host& server, TimePoint deadline, const std::function<void(Result<std::string>)>& done) {
+    (void)engine.schedule(srvr ? engine.now() : deadline, [this, done, name = server.to_string()] {
+      done(srvr ? Result<std::string>(*srvr) : Failure{errc::unavailable, name + ": no answer in time"});
+    });
+  }
+
+  test::ManualEngine engine;
+  test::RecordingHost host{engine};
+  FakeEnsemble ensemble{engine};
+  std::optional<std::string> srvr;  // the answer of servers to it; nullopt: none
+  std::unique_ptr<ZookeeperBackend> backend = make();
+
+ private:
+  int others_ = 0;
+};
 
 struct Scenario {
   const char* name;

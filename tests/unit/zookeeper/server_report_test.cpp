@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <sstream>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,7 +17,6 @@
 #include "util/event.hpp"
 
 namespace dlock::zookeeper {
-
 namespace {
 
 using namespace std::chrono_literals;
@@ -158,5 +155,4 @@ TEST(ServerReports, Judgement_FindsWhatIsWrong) {
 }
 
 }  // namespace
-
 }  // namespace dlock::zookeeper

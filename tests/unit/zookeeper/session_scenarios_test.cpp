@@ -5,7 +5,6 @@
 
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "backends/zookeeper/connection/errors.hpp"
 #include "backends/zookeeper/connection/liveness.hpp"
@@ -13,7 +12,6 @@
 #include "scenario.hpp"
 
 namespace dlock::zookeeper {
-
 namespace {
 
 struct SessionParts {
@@ -400,5 +398,4 @@ TEST(ZooKeeperErrors, Failure_NamesThePathAndTheCode) {
 }
 
 }  // namespace
-
 }  // namespace dlock::zookeeper

@@ -4,7 +4,6 @@
 #include "scenario.hpp"
 
 namespace dlock::zookeeper {
-
 namespace {
 
 class StrategyScenario : public testing::TestWithParam<Scenario> {};
@@ -173,5 +172,4 @@ constexpr Scenario strategy_rows[] = {
 INSTANTIATE_TEST_SUITE_P(, StrategyScenario, testing::ValuesIn(strategy_rows), name_of);
 
 }  // namespace
-
 }  // namespace dlock::zookeeper

@@ -3,15 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "scenario.hpp"
 
 namespace dlock::zookeeper {
-
 namespace {
 
 Options some_options() {
@@ -134,5 +128,4 @@ TEST_F(WatchesTest, WaitersAndHoldersWithoutAWatch_Poll) {
 }
 
 }  // namespace
-
 }  // namespace dlock::zookeeper

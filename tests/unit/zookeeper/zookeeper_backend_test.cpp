@@ -4,17 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <map>
-#include <memory>
 #include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "scenario.hpp"
 
 namespace dlock::zookeeper {
-
 namespace {
 
 // Acquires of a client: each of a lock of its own, or several of a LOCK that is named.
@@ -306,5 +301,4 @@ TEST_F(ZookeeperBackendTest, Destructor_InTheMiddleOfAnything_EndsAll) {
 }
 
 }  // namespace
-
 }  // namespace dlock::zookeeper
