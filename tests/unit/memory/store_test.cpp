@@ -277,7 +277,7 @@ TEST(MemoryStore, Inspection_DescribesHoldersAndCreatesNoName) {
   expect(LockKind::semaphore, {{"permits", "permits3 queue1 inspect", "1+ {a,30s,x30s,of3,0}"}});
   Script script(LockKind::lock);
   EXPECT_TRUE(script.store.list(LockKind::lock, script.clock).empty());
-  for (const char* name : {"b", "a"}) {
+  for (const char* name : {"d", "b", "a", "c"}) {
     LockRequest request = script.request(1, name[0] == 'a' ? 30s : 20s);
     request.name = name;
     (void)script.store.try_acquire(request, 0s, script.clock);
@@ -287,7 +287,7 @@ TEST(MemoryStore, Inspection_DescribesHoldersAndCreatesNoName) {
   for (const LockInfo& each : script.store.list(LockKind::lock, script.clock)) {
     names += each.name + (each.held ? " held " : " free ");
   }
-  EXPECT_EQ(names, "a held b free ");
+  EXPECT_EQ(names, "a held b free c free d free ");
   EXPECT_EQ(script.store.residue("a", script.clock, LockKind::read_write), 0U) << "kinds are different locks";
   EXPECT_FALSE(script.store.release(LockKind::read_write, "a", OwnerId(0, 1), script.clock));
   EXPECT_TRUE(script.store.list(LockKind::semaphore, script.clock).empty());
