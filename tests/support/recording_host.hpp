@@ -67,6 +67,29 @@ struct Attempt final : GrantSink {
   std::unique_ptr<Contention> contention;
 };
 
+struct Wish {
+  std::string name = "lock";
+  std::chrono::nanoseconds lease = std::chrono::seconds(10);
+  bool wait = true;
+  LockKind kind = LockKind::lock;
+  Mode mode = Mode::exclusive;
+  std::uint32_t permits = 1;
+};
+// As the core of a client called "test" begins it.
+[[nodiscard]] inline std::unique_ptr<Attempt> begin_attempt(Backend& backend, RecordingHost& host, const Wish& wish) {
+  auto attempt = std::make_unique<Attempt>();
+  attempt->request = {.name = wish.name,
+                      .owner = host.new_owner_id(),
+                      .holder = "host:1:test",
+                      .lease = wish.lease,
+                      .wait = wish.wait,
+                      .kind = wish.kind,
+                      .mode = wish.mode,
+                      .permits = wish.permits};
+  attempt->contention = backend.contend(attempt->request, *attempt);
+  return attempt;
+}
+
 // As one expectation: ASSERT_TRUE(failed(*attempt, errc::access_denied, "GRANT"));
 [[nodiscard]] inline testing::AssertionResult failed(const Attempt& attempt, errc code, const std::string& words = {}) {
   if (!attempt.failure) return testing::AssertionFailure() << "it has not failed";

@@ -92,16 +92,12 @@ class EtcdFixture : public testing::Test {
 
   // Of a lock; "s" is a semaphore with two permits.
   std::unique_ptr<Attempt> begin(Backend& whose, const std::string& name = "a", bool wait = true) {
-    auto attempt = std::make_unique<Attempt>();
-    attempt->request = {.name = name,
-                        .owner = host.new_owner_id(),
-                        .holder = "host:1:test",
-                        .lease = std::chrono::seconds(10),
-                        .wait = wait,
-                        .kind = name == "s" ? LockKind::semaphore : LockKind::lock,
-                        .permits = name == "s" ? 2U : 1U};
-    attempt->contention = whose.contend(attempt->request, *attempt);
-    return attempt;
+    const bool is_semaphore = name == "s";
+    return dlock::test::begin_attempt(whose, host,
+                                      {.name = name,
+                                       .wait = wait,
+                                       .kind = is_semaphore ? LockKind::semaphore : LockKind::lock,
+                                       .permits = is_semaphore ? 2U : 1U});
   }
   std::unique_ptr<Attempt> contend(Backend& whose, const std::string& name = "a", bool wait = true) {
     auto attempt = begin(whose, name, wait);

@@ -55,7 +55,7 @@ TEST_F(RedisListTest, List_ReadsTheKeysOnce) {
   put({"{dlock:b}:dlf", "dlock:a", "a dlock:x", "{dlock:c}:dlq", "{other:dlock:}:dlf", "dlock.rw:c", "data",
        "dlock:{t}\x1f"
        "dlf"});
-  const auto held = contend({.name = "d", .kind = LockKind::read_write});
+  const auto held = contend({.name = "d", .wait = false, .kind = LockKind::read_write});
   EXPECT_EQ(list().value(), (Names{"a", "b", "{t}"}));
   EXPECT_EQ(list(LockKind::read_write).value(), (Names{"d"})) << "c is of another type";
   EXPECT_EQ(server.calls("inspect").size(), 5U);
@@ -93,7 +93,7 @@ TEST_F(RedisListTest, ForgetOutOfTime_ReportsTheNamesSoFar) {
 }
 
 TEST_F(RedisListTest, KeyOfAnotherType_IsNotBroken) {
-  EXPECT_TRUE(contend({.kind = LockKind::semaphore, .permits = 2})->grant);
+  EXPECT_TRUE(contend({.wait = false, .kind = LockKind::semaphore, .permits = 2})->grant);
   (void)model.run({"ZADD", "dlock.sem:lock", "1", "another's data"});
   const auto refused = answer_to<bool>([&](auto done) { backend->break_lock(LockKind::semaphore, "lock", done); });
   ASSERT_FALSE(refused.ok());

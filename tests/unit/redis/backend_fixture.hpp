@@ -88,41 +88,24 @@ class BackendTest : public testing::Test {
     for (int i = 0; i < count; ++i) queue_another("another" + std::to_string(i) + ":1", dead);
   }
 
-  struct Asked {
-    std::string name = "lock";
-    std::chrono::nanoseconds lease = 30s;
-    bool wait = false;
-    LockKind kind = LockKind::lock;
-    Mode mode = Mode::exclusive;
-    std::uint32_t permits = 1;
-    std::string value = {};
-  };
-  std::unique_ptr<Attempt> contend(const Asked& asked) {
-    auto attempt = std::make_unique<Attempt>();
-    attempt->request = {.name = asked.name,
-                        .owner = host.new_owner_id(),
-                        .holder = "host:1:test",
-                        .lease = asked.lease,
-                        .wait = asked.wait,
-                        .kind = asked.kind,
-                        .mode = asked.mode,
-                        .permits = asked.permits,
-                        .value = asked.value};
-    attempt->contention = backend->contend(attempt->request, *attempt);
+  std::unique_ptr<Attempt> contend(const test::Wish& wish) {
+    auto attempt = test::begin_attempt(*backend, host, wish);
     engine.run();
     return attempt;
   }
   std::unique_ptr<Attempt> contend(bool wait, std::chrono::nanoseconds lease = 30s) {
-    return contend(Asked{.lease = lease, .wait = wait});
+    return contend(test::Wish{.lease = lease, .wait = wait});
   }
   // Tries for a lock that is free.
-  std::unique_ptr<Attempt> take_another() { return contend({.name = "free/" + std::to_string(++taken_)}); }
+  std::unique_ptr<Attempt> take_another() {
+    return contend({.name = "free/" + std::to_string(++taken_), .wait = false});
+  }
   // Waits for locks of different names, which others hold.
   std::vector<std::unique_ptr<Attempt>> contend_many(std::size_t count) {
     std::vector<std::unique_ptr<Attempt>> attempts(count);
     for (std::size_t i = 0; i < count; ++i) {
       hold("lock/" + std::to_string(i));
-      attempts[i] = contend({.name = "lock/" + std::to_string(i), .wait = true});
+      attempts[i] = contend({.name = "lock/" + std::to_string(i), .lease = 30s});
     }
     return attempts;
   }

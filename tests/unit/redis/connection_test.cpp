@@ -188,7 +188,7 @@ TEST_F(ConnectionTest, UnknownError_EndsATryButNotAWait) {
     answer_instead("acquire", "-ERR something new\r\n");
     backend = make("redis://localhost?strategy=" + strategy);
     ASSERT_TRUE(failed(*contend(false), errc::ambiguous, "something new"));
-    const auto waiting = contend({.name = strategy, .wait = true});
+    const auto waiting = contend({.name = strategy});
     engine.advance(1min);
     EXPECT_FALSE(waiting->failure);
     serve();

@@ -50,8 +50,8 @@ TEST_F(RedisWaitingTest, HeldLock_WaiterQueuesAndAsksAgainOnceReachable) {
 // Lockers in other languages publish nothing when they release. They know no semaphores of dlock.
 TEST_F(RedisWaitingTest, NoPrefix_FirstInLineAsksOften) {
   backend = make("redis://localhost?prefix=");
-  const auto holder = contend({.name = "permits", .kind = LockKind::semaphore});
-  const auto waiter = contend({.name = "permits", .wait = true, .kind = LockKind::semaphore});
+  const auto holder = contend({.name = "permits", .wait = false, .kind = LockKind::semaphore});
+  const auto waiter = contend({.name = "permits", .kind = LockKind::semaphore});
   EXPECT_EQ(asked_within(2500ms), 0U);
   (void)model.run({"SET", "lock", "another", "PX", "86400000"});
   const auto attempt = contend(true);
@@ -305,7 +305,7 @@ TEST_F(RedisWaitingTest, SubscribersCounted_WaiterIsReachable) {
 TEST_F(RedisWaitingTest, Cluster_ChannelIsSubscribedWhileALockHasWaiters) {
   backend = make("redis-cluster://localhost");
   hold("other");
-  const auto other = contend({.name = "other", .wait = true});
+  const auto other = contend({.name = "other"});
   hold();
   for (int i = 1; i <= 2; ++i) {
     auto first = contend(true);

@@ -146,7 +146,7 @@ class AcquireScript final : public BackendScript {
 
   void begin(Words& words, bool wait) {
     const std::string who = next(words);
-    Wish wish{.kind = kind_, .wait = wait};
+    Wish wish{.wait = wait, .kind = kind_};
     for (std::string word; words >> word;) {
       if (word == "shared") {
         wish.mode = Mode::shared;

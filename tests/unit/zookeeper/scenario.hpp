@@ -24,6 +24,7 @@ namespace dlock::zookeeper {
 using namespace std::chrono_literals;
 
 using test::Attempt;
+using test::Wish;
 
 // A backend on a manual engine, with an ensemble that the test plays and a record of all reports.
 class BackendTest : public testing::Test {
@@ -50,27 +51,7 @@ class BackendTest : public testing::Test {
                                         [this](const auto&... question) { ask_server(question...); });
   }
 
-  struct Wish {
-    LockKind kind = LockKind::lock;
-    Mode mode = Mode::exclusive;
-    std::uint32_t permits = 1;
-    bool wait = true;
-    std::string name = "lock";
-    std::chrono::nanoseconds lease = 10s;
-  };
-  std::unique_ptr<Attempt> start(Backend& of, const Wish& wish) {
-    auto attempt = std::make_unique<Attempt>();
-    attempt->request = {.name = wish.name,
-                        .owner = host.new_owner_id(),
-                        .holder = "host:1:test",
-                        .lease = wish.lease,
-                        .wait = wish.wait,
-                        .kind = wish.kind,
-                        .mode = wish.mode,
-                        .permits = wish.permits};
-    attempt->contention = of.contend(attempt->request, *attempt);
-    return attempt;
-  }
+  std::unique_ptr<Attempt> start(Backend& of, const Wish& wish) { return test::begin_attempt(of, host, wish); }
   std::unique_ptr<Attempt> contend(Backend& of, const Wish& wish) {
     auto attempt = start(of, wish);
     engine.run();

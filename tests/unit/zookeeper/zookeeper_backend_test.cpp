@@ -277,7 +277,7 @@ TEST_F(ZookeeperBackendTest, Destructor_InTheMiddleOfAnything_EndsAll) {
       for (int i = 0; i < 4 * full; ++i) {
         if (i == 2 * full) engine.advance(ZookeeperBackend::busy_for);
         if (i == 3 * full) ensemble.fate = nullptr;
-        attempts.push_back(start(*group, {.wait = i % 3 != 0, .name = "m" + std::to_string(i % 40)}));
+        attempts.push_back(start(*group, {.name = "m" + std::to_string(i % 40), .wait = i % 3 != 0}));
         if (i % 20 == 19) (void)engine.run_one();
       }
       group->inspect(LockKind::lock, "m1", [](const Result<LockInfo>&) {});
