@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include <dlock/clock.hpp>
@@ -16,15 +17,27 @@
 
 namespace dlock::test {
 
-// Keeps an engine inside a task until it is unblocked or destroyed.
+// Keeps an engine busy until it is unblocked or destroyed: inside a task on its own thread, inside a task on another
+// thread, while its own has nothing to do, or inside user code, so that nothing runs on its thread.
 class BlockedEngine {
  public:
-  explicit BlockedEngine(engine::Engine& engine) {
-    engine.post([inside = inside_, go_on = go_on_] {
+  enum class By { task, task_of_another_thread, user_code };
+
+  explicit BlockedEngine(engine::Engine& engine, By by = By::task) {
+    Task block = [inside = inside_, go_on = go_on_] {
       inside->set();
       (void)go_on->wait();
-    });
-    (void)inside_->wait();
+    };
+    if (by == By::task) {
+      engine.post(std::move(block));
+    } else if (by == By::user_code) {
+      EXPECT_EQ(engine.notify(std::move(block), engine::UserCode::completion), engine::Notified::accepted);
+    } else {
+      thread_ = std::jthread([&engine, block = std::move(block)]() mutable {
+        EXPECT_TRUE(engine.dispatch(std::move(block), engine::IfBusy::wait_for_turn));
+      });
+    }
+    EXPECT_TRUE(inside_->wait(rig::hang_guard));
   }
   BlockedEngine(const BlockedEngine&) = delete;
   BlockedEngine& operator=(const BlockedEngine&) = delete;
@@ -34,6 +47,7 @@ class BlockedEngine {
  private:
   std::shared_ptr<util::Event> inside_ = std::make_shared<util::Event>();
   std::shared_ptr<util::Event> go_on_ = std::make_shared<util::Event>();
+  std::jthread thread_;
 };
 
 class EngineTest : public testing::Test {

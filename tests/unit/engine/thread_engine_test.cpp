@@ -25,6 +25,7 @@ namespace dlock::engine {
 namespace {
 
 using namespace std::chrono_literals;
+using test::BlockedEngine;
 
 class ThreadEngineTest : public test::EngineTest {};
 
@@ -48,7 +49,7 @@ TEST_F(ThreadEngineTest, Dispatch_RunsOnTheCallersThreadUnlessTheEngineIsBusy) {
   EXPECT_TRUE(inner.wait(rig::hang_guard));
   util::Event ran;
   {
-    const test::BlockedEngine blocked(*engine_);
+    const BlockedEngine blocked(*engine_);
     EXPECT_TRUE(engine_->dispatch([&] { ran.set(); }));
     EXPECT_FALSE(ran.is_set());
   }
@@ -141,7 +142,7 @@ TEST_F(ThreadEngineTest, Task_DestroysItsCapturesInItsTurn) {
   flush();
   EXPECT_EQ(destroyed_inside_tasks, 2) << "dispatch on this thread";
   {
-    const test::BlockedEngine blocked(*engine_);
+    const BlockedEngine blocked(*engine_);
     EXPECT_TRUE(engine_->dispatch([probe = make_probe()] {}));
     blocked.unblock();
   }
@@ -173,58 +174,11 @@ TEST_F(ThreadEngineTest, Signals_AreBlockedOnTheEngineThread) {
 
 // --- Turns -----------------------------------------------------------------------------------------------------------
 
-// Keeps an engine inside a task on a thread of the test's own; the engine's thread has nothing to do.
-class HeldByAnotherThread {
- public:
-  explicit HeldByAnotherThread(Engine& engine)
-      : thread_([this, &engine] {
-          EXPECT_TRUE(engine.dispatch(
-              [this] {
-                inside_.set();
-                EXPECT_TRUE(go_on_.wait(rig::hang_guard));
-              },
-              IfBusy::wait_for_turn));
-        }) {
-    EXPECT_TRUE(inside_.wait(rig::hang_guard));
-  }
-  HeldByAnotherThread(const HeldByAnotherThread&) = delete;
-  HeldByAnotherThread& operator=(const HeldByAnotherThread&) = delete;
-  ~HeldByAnotherThread() {
-    go_on_.set();
-    thread_.join();
-  }
-
- private:
-  util::Event inside_;
-  util::Event go_on_;
-  std::thread thread_;
-};
-
-// Keeps the engine's thread inside user code, so that nothing runs there, until it is destroyed.
-class ThreadIsBusy {
- public:
-  explicit ThreadIsBusy(Engine& engine) {
-    Task code = [inside = inside_, go_on = go_on_] {
-      inside->set();
-      (void)go_on->wait();
-    };
-    EXPECT_EQ(engine.notify(std::move(code), UserCode::completion), Notified::accepted);
-    EXPECT_TRUE(inside_->wait(rig::hang_guard));
-  }
-  ThreadIsBusy(const ThreadIsBusy&) = delete;
-  ThreadIsBusy& operator=(const ThreadIsBusy&) = delete;
-  ~ThreadIsBusy() { go_on_->set(); }
-
- private:
-  std::shared_ptr<util::Event> inside_ = std::make_shared<util::Event>();
-  std::shared_ptr<util::Event> go_on_ = std::make_shared<util::Event>();
-};
-
 TEST_F(ThreadEngineTest, DispatchInATaskOfAnotherEngine_DoesNotWait) {
   const auto other = start();
   util::Event ran;
   {
-    const HeldByAnotherThread held(*other);
+    const BlockedEngine held(*other, BlockedEngine::By::task_of_another_thread);
     EXPECT_TRUE(engine_->dispatch([&] { EXPECT_TRUE(other->dispatch([&] { ran.set(); }, IfBusy::wait_for_turn)); },
                                   IfBusy::wait_for_turn));
     EXPECT_FALSE(ran.is_set());
@@ -239,9 +193,9 @@ TEST_F(ThreadEngineTest, DispatchAfterALongTurn_StaysBehindItsRest) {
   std::vector<int> seen;
   const auto append = [&](int i) { return [&seen, i] { seen.push_back(i); }; };
   {
-    const ThreadIsBusy busy(*engine_);
+    const BlockedEngine busy(*engine_, BlockedEngine::By::user_code);
     {
-      const HeldByAnotherThread held(*engine_);
+      const BlockedEngine held(*engine_, BlockedEngine::By::task_of_another_thread);
       for (int i = 0; i < count; ++i) EXPECT_TRUE(engine_->dispatch(append(i)));
     }
     EXPECT_TRUE(engine_->dispatch(append(count)));
@@ -299,7 +253,7 @@ TEST_F(ThreadEngineTest, TimerOnTheRealClock_RunsInTime) {
   EXPECT_TRUE(past.wait(rig::hang_guard));
   EXPECT_TRUE(second.wait(rig::hang_guard));
   {
-    const ThreadIsBusy busy(*engine);
+    const BlockedEngine busy(*engine, BlockedEngine::By::user_code);
     std::thread::id ran_on;
     EXPECT_TRUE(engine->dispatch(
         [&] { (void)engine->schedule(engine->now() - 1s, [&] { ran_on = std::this_thread::get_id(); }); }));
@@ -366,7 +320,7 @@ TEST_F(ThreadEngineTest, ManyDueTimers_AllRunAndDelayNoLossSignal) {
 
 // A thread that was taken off its processor in its turn does not keep losses back.
 TEST_F(ThreadEngineTest, Loss_IsSignalledWhileTheLoopWaitsForATurn) {
-  const HeldByAnotherThread held(*engine_);
+  const BlockedEngine held(*engine_, BlockedEngine::By::task_of_another_thread);
   EXPECT_TRUE(engine_->submit([] {}));  // now the loop waits
   for (int i = 0; i < 20; ++i) {
     const auto signalled = std::make_shared<util::Event>();
