@@ -1,5 +1,5 @@
 // The steps that the fake server of simulations is held to, on a real server.
-#include "tests/simulation/mysql/statement_steps.hpp"
+#include "tests/simulation/sql/statement_steps.hpp"
 
 #include <gtest/gtest.h>
 

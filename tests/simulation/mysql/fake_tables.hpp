@@ -158,12 +158,25 @@ class FakeTables {
     const bool bell = what.ends_with("_with_bell");
     if (bell) what.resize(what.size() - std::string_view("_with_bell").size());
     const bool verbatim = command.statement->sql.find("CONVERT(") != std::string::npos;
+    const bool of_key = table.starts_with("fence");
     Step step;
-    if (table.starts_with("fence")) {
-      step = on_key(session, table, what, params, verbatim);
+    if (what == "list") {
+      step.rows = list(session, table, number(params.at(0)));
+    } else if (what == "forgettable") {
+      step = forgettable(session, table, params);
+    } else if (what == "forget") {
+      step = forget(session, table, params.at(0), params.at(1));
+    } else if (what == "break_lock" && (of_key || table == "row_lock")) {
+      step = break_session(params.at(0));
     } else if (table == "row_lock") {
       step = on_row_lock(session, what, params);
-    } else if (table.ends_with("_rw") || table.ends_with("_sem")) {
+    } else if (what == "inspect") {
+      const std::string key = (verbatim ? "" : table + "/") + params.at(0);
+      const std::size_t waiters = user_lock(key).waiters.size();
+      look(session, table, params.at(0), is_shared(table) ? std::nullopt : std::optional(waiters), step.rows);
+    } else if (of_key) {
+      step = on_key(session, table, what, params, verbatim);
+    } else if (is_shared(table)) {
       step = on_shared(session, table, what, params);
     } else {
       step = on_lease(session, table, what, params, bell);
@@ -181,6 +194,9 @@ class FakeTables {
 
   [[nodiscard]] static std::int64_t number(const std::string& text) { return std::stoll(text); }
   [[nodiscard]] static bool is_optimistic(std::string_view table) { return table.starts_with("optimistic"); }
+  [[nodiscard]] static bool is_shared(std::string_view table) {
+    return table.ends_with("_rw") || table.ends_with("_sem");
+  }
   [[nodiscard]] static Rows cell(std::optional<std::string> text) { return {.rows = {{std::move(text)}}}; }
   [[nodiscard]] static Rows affected(std::uint64_t rows, std::int64_t inserted) {
     return {.affected = rows, .inserted = static_cast<std::uint64_t>(inserted)};
@@ -304,8 +320,6 @@ class FakeTables {
     if (what == "acquire") return acquire(session, table, params, bell);
     if (what == "make_row") return make_row(session, table, params.at(0));
     if (what == "renew") return renew(session, table, params, bell);
-    if (what == "list") return {.rows = list(session, table, number(params.at(0)))};
-    if (what == "forgettable") return forgettable(session, table, params);
     const std::string& name = params.at(0);
     const std::string key = table + "/" + name;
     Row& row = this->row(table, name);
@@ -317,12 +331,6 @@ class FakeTables {
     if (what == "tidy") return {.rows = cell(ring(session, table, key, seen(session, row)) ? "1" : "0")};
     if (what == "wait") return get_user_lock(session, key, params.at(1));
     if (what == "leave") return {.rows = cell(free_user_lock(session, key))};
-    if (what == "inspect") {
-      Rows answer;
-      look(session, table, name, user_lock(key).waiters.size(), answer);
-      return {.rows = answer};
-    }
-    if (what == "forget") return forget(session, table, name, params.at(1));
     EXPECT_TRUE(what == "release" || what == "break_lock") << what;
     if (auto step = locks(session, row)) return *std::move(step);
     const bool matches =
@@ -426,8 +434,6 @@ class FakeTables {
 
   [[nodiscard]] Step on_shared(Session& session, const std::string& table, const std::string& what,
                                const Params& params) {
-    if (what == "list") return {.rows = list(session, table, number(params.at(0)))};
-    if (what == "forgettable") return forgettable(session, table, params);
     const std::size_t names_at = what == "grant"                    ? 8
                                  : what == "enter"                  ? 4
                                  : what == "mark" || what == "look" ? 2
@@ -435,12 +441,6 @@ class FakeTables {
                                                                     : 0;
     const std::string& name = params.at(names_at);
     Row& row = this->row(table, name);
-    if (what == "inspect") {
-      Rows answer;
-      look(session, table, name, std::nullopt, answer);
-      return {.rows = answer};
-    }
-    if (what == "forget") return forget(session, table, name, params.at(1));
     if (what == "forget_slots") {
       if (auto step = locks(session, row, true)) return *std::move(step);
       if (row.data.there) return {};
@@ -523,9 +523,6 @@ class FakeTables {
   // --- Rows that transactions lock ---
 
   [[nodiscard]] Step on_row_lock(Session& session, const std::string& what, const Params& params) {
-    if (what == "list") return {.rows = list(session, "row_lock", number(params.at(0)))};
-    if (what == "forgettable") return forgettable(session, "row_lock", params);
-    if (what == "break_lock") return break_session(params.at(0));
     const std::string& name = params.at(what == "fence" ? 1 : 0);
     Row& row = this->row("row_lock", name);
     if (what == "inspect" || what == "inspect_committed" || what == "list_committed") {
@@ -538,7 +535,6 @@ class FakeTables {
       }
       return {.rows = answer};
     }
-    if (what == "forget") return forget(session, "row_lock", name, params.at(1));
     const bool inserts = what == "ensure" || what == "lock_in_transaction";
     const nanoseconds patience = what == "try_lock" ? nanoseconds(0) : session.patience;
     if (auto step = locks(session, row, inserts, patience)) return *std::move(step);
@@ -546,12 +542,7 @@ class FakeTables {
     if (what == "ensure") return {.rows = affected(std::exchange(change(row).there, true) ? 0 : 1, 0)};
     if (what == "fence" && !row.data.there) return {};
     EXPECT_TRUE(what == "fence" || what == "lock_in_transaction") << what;
-    Data& data = change(row);
-    data.there = true;
-    data.token = std::max(data.token + 1, us());
-    data.holder = params.at(what == "fence" ? 0 : 1);
-    data.session = session.id();
-    return {.rows = affected(1, data.token)};
+    return write_fence(session, row, params.at(what == "fence" ? 0 : 1));
   }
   [[nodiscard]] static Rows::Row cells_of_row_lock(const std::string& name, const Data& data) {
     const auto none = std::nullopt;
@@ -565,9 +556,6 @@ class FakeTables {
 
   [[nodiscard]] Step on_key(Session& session, const std::string& table, const std::string& what, const Params& params,
                             bool verbatim) {
-    if (what == "list") return {.rows = list(session, table, number(params.at(0)))};
-    if (what == "forgettable") return forgettable(session, table, params);
-    if (what == "break_lock") return break_session(params.at(0));
     const std::string& name = params.at(0);
     const std::string key = (verbatim ? "" : table + "/") + name;
     if (what == "get") {
@@ -576,20 +564,17 @@ class FakeTables {
       return step;
     }
     if (what == "release") return {.rows = cell(free_user_lock(session, key))};
-    if (what == "inspect") {
-      Rows answer;
-      look(session, table, name, user_lock(key).waiters.size(), answer);
-      return {.rows = answer};
-    }
-    if (what == "forget") return forget(session, table, name, params.at(1));
     EXPECT_EQ(what, "fence");
     if (user_of(key) != session.id()) return {};
     Row& row = this->row(table, name);
     if (auto step = locks(session, row, true)) return *std::move(step);
+    return write_fence(session, row, params.at(1));
+  }
+  [[nodiscard]] Step write_fence(const Session& session, Row& row, const std::string& holder) {
     Data& data = change(row);
     data.there = true;
     data.token = std::max(data.token + 1, us());
-    data.holder = params.at(1);
+    data.holder = holder;
     data.session = session.id();
     return {.rows = affected(1, data.token)};
   }
@@ -626,7 +611,7 @@ class FakeTables {
       return;
     }
     if (!data.there) return;
-    if (!table.ends_with("_rw") && !table.ends_with("_sem")) {
+    if (!is_shared(table)) {
       const bool held = is_held(table, data, at);
       const Cell left = held && !is_optimistic(table) ? Cell(std::to_string(ms_until(data.when, at))) : Cell();
       answer.rows.push_back({name, held ? "1" : "0", held ? data.holder : "", token, left, waiting});
@@ -645,7 +630,7 @@ class FakeTables {
   [[nodiscard]] bool is_unused(const std::string& table, const std::string& name, const Data& data, std::int64_t at) {
     if (table == "row_lock") return true;
     if (table.starts_with("fence")) return user_of(table + "/" + name) == 0;
-    if (table.ends_with("_rw") || table.ends_with("_sem")) return data.marked_until <= at && taken(data, at) == 0;
+    if (is_shared(table)) return data.marked_until <= at && taken(data, at) == 0;
     return !is_held(table, data, at) && user_of(table + "/" + name) == 0;
   }
   // In Microseconds, the age that the last token must have.

@@ -7,8 +7,8 @@
 #include "backends/mysql/mysql_backend.hpp"
 #include "backends/mysql/options.hpp"
 #include "tests/simulation/mysql/fake_mysql.hpp"
-#include "tests/simulation/mysql/statement_steps.hpp"
 #include "tests/simulation/sql/database_service.hpp"
+#include "tests/simulation/sql/statement_steps.hpp"
 
 namespace dlock::simulation {
 namespace {

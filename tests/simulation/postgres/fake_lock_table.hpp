@@ -18,7 +18,6 @@
 #include <dlock/lock_kind.hpp>
 #include <dlock/spi/executor.hpp>
 
-#include "array_elements.hpp"
 #include "backends/postgres/options.hpp"
 #include "fake_connection.hpp"
 

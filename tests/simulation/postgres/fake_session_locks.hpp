@@ -20,7 +20,6 @@
 
 #include <dlock/spi/executor.hpp>
 
-#include "array_elements.hpp"
 #include "fake_connection.hpp"
 #include "fake_lock_table.hpp"
 #include "tests/simulation/sql/fake_database.hpp"

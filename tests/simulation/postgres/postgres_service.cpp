@@ -8,8 +8,8 @@
 #include "backends/postgres/postgres_backend.hpp"
 #include "backends/postgres/sql/lock_key.hpp"
 #include "tests/simulation/postgres/fake_postgres.hpp"
-#include "tests/simulation/postgres/statement_steps.hpp"
 #include "tests/simulation/sql/database_service.hpp"
+#include "tests/simulation/sql/statement_steps.hpp"
 
 namespace dlock::simulation {
 namespace {

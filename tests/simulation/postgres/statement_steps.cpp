@@ -1,4 +1,4 @@
-#include "statement_steps.hpp"
+#include "tests/simulation/sql/statement_steps.hpp"
 
 #include <map>
 #include <memory>

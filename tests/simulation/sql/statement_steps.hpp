@@ -149,3 +149,13 @@ class FakeStepSessions : public StepSessions {
 };
 
 }  // namespace dlock::sql
+
+// Of each service: its scenarios, and how they are played.
+namespace dlock::mysql {
+[[nodiscard]] std::vector<sql::Scenario> scenarios();
+void play(const sql::Scenario& scenario, sql::StepSessions& sessions);
+}  // namespace dlock::mysql
+namespace dlock::postgres {
+[[nodiscard]] std::vector<sql::Scenario> scenarios();
+void play(const sql::Scenario& scenario, sql::StepSessions& sessions);
+}  // namespace dlock::postgres

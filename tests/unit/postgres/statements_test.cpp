@@ -23,7 +23,7 @@
 #include "backends/postgres/sql/identifier.hpp"
 #include "backends/postgres/sql/preamble.hpp"
 #include "hostile_names.hpp"
-#include "tests/simulation/postgres/array_elements.hpp"
+#include "tests/simulation/postgres/fake_connection.hpp"
 #include "tests/support/sanitizers.hpp"
 
 namespace dlock::postgres {
