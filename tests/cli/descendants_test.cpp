@@ -2,8 +2,10 @@
 // sessions, and as daemons. descendants.transcript has what needs no more than the order of lines.
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <csignal>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/guardian.hpp"
 #include "support/cli_test.hpp"
@@ -18,35 +20,14 @@
 namespace dlock::cli::test {
 namespace {
 
-struct Escape {
-  const char* name;
-  const char* script;  // starts "$0" stubborn and goes on
+// Each starts "$0" stubborn, which escapes, and goes on.
+const std::vector<std::string> escapes{
+    "timeout 100 \"$0\" stubborn & ", "set -m; \"$0\" stubborn & set +m; ", "setsid \"$0\" stubborn & ",
+    "setsid -f \"$0\" stubborn; ",    "env -i setsid -f \"$0\" stubborn; ",
 };
-
-const std::vector<Escape> escapes{
-    {"TimeLimit", "timeout 100 \"$0\" stubborn & "},
-    {"JobControl", "set -m; \"$0\" stubborn & set +m; "},
-    {"Session", "setsid \"$0\" stubborn & "},
-    {"Daemon", "setsid -f \"$0\" stubborn; "},
-    {"DaemonWithoutEnvironment", "env -i setsid -f \"$0\" stubborn; "},
-};
-
-std::string all_escapes() {
-  std::string script;
-  for (const Escape& escape : escapes) script += escape.script;
-  return script;
-}
 
 class Descendants : public CliTest {
  protected:
-  // dlock run with a command that starts escapees, and then is "probe wait".
-  static std::vector<std::string> run_with(const std::string& script, const std::vector<std::string>& options) {
-    std::vector<std::string> words{dlock_path(), "run", "--kill-after", "50ms"};
-    words.insert(words.end(), options.begin(), options.end());
-    for (const auto& word : {"job", "--", "bash", "-c"}) words.emplace_back(word);
-    words.insert(words.end(), {script + "exec \"$0\" wait", probe_path()});
-    return words;
-  }
   // All that say "ready".
   static std::vector<Watched> read_ready(Process& run, std::size_t count) {
     std::vector<Watched> watched;
@@ -55,50 +36,60 @@ class Descendants : public CliTest {
     }
     return watched;
   }
-  static bool all_dead(const std::vector<Watched>& watched) {
-    return std::all_of(watched.begin(), watched.end(), [](const Watched& process) { return process.is_dead(); });
-  }
 };
 
-class Escaped : public Descendants, public testing::WithParamInterface<Escape> {
+class Escaped : public Descendants {
  protected:
-  Escaped() : run(run_with(GetParam().script, {"--url", url()})), escaped(read_ready(run, 2)) {}
-  // Waits from now on, and enters as soon as it can.
+  // options of a service that is not the directory; others: the URL of the client that waits.
+  explicit Escaped(std::vector<std::string> options = {}, const std::string& others = {})
+      : run(command(options.empty() ? std::vector<std::string>{"--url", url()} : std::move(options))),
+        escaped(read_ready(run, escapes.size() + 1)),
+        waiter({dlock_path(), "run", "--url", others.empty() ? url() : others, "job", "--", "printenv", "DLOCK_NAME"}) {
+  }
+  // The other client has waited, and enters as soon as it can.
   void expect_all_dead_when_another_enters() {
     EXPECT_EQ(waiter.line(), "job");
-    EXPECT_TRUE(all_dead(escaped));
+    for (const Watched& process : escaped) EXPECT_TRUE(process.is_dead());
   }
 
   Process run;
-  std::vector<Watched> escaped;
-  Process waiter{dlock("run", {"job", "--", "printenv", "DLOCK_NAME"})};
+  const std::vector<Watched> escaped;  // and the command itself
+  Process waiter;
+
+ private:
+  // dlock run with a command that starts those that escape, and then is "probe wait".
+  static std::vector<std::string> command(const std::vector<std::string>& options) {
+    std::string script;
+    for (const std::string& escape : escapes) script += escape;
+    std::vector<std::string> words{dlock_path(), "run", "--kill-after", "50ms"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.insert(words.end(), {"job", "--", "bash", "-c", script + "exec \"$0\" wait", probe_path()});
+    return words;
+  }
 };
 
-TEST_P(Escaped, CommandEnded_EndsIt) {
+TEST_F(Escaped, CommandEnded_EndsThem) {
   run.close_input();
   expect_all_dead_when_another_enters();
   EXPECT_EQ(run.wait(), 0);
 }
 
-TEST_P(Escaped, DlockTerminated_EndsIt) {
+TEST_F(Escaped, DlockTerminated_EndsThem) {
   run.signal(SIGTERM);
   expect_all_dead_when_another_enters();
   EXPECT_EQ(run.wait(), 128 + SIGTERM);
 }
 
-TEST_P(Escaped, DlockKilled_EndsIt) {
+TEST_F(Escaped, DlockKilled_EndsThem) {
   run.signal(SIGKILL);
   expect_all_dead_when_another_enters();
 }
 
-TEST_P(Escaped, LockLost_EndsIt) {
+TEST_F(Escaped, LockLost_EndsThem) {
   remove_lock_files();
   EXPECT_EQ(run.wait(), 79);
-  EXPECT_TRUE(all_dead(escaped));
+  for (const Watched& process : escaped) EXPECT_TRUE(process.is_dead());
 }
-
-INSTANTIATE_TEST_SUITE_P(By, Escaped, testing::ValuesIn(escapes),
-                         [](const auto& param_info) { return std::string(param_info.param.name); });
 
 // Whatever dlock says there, it must have acted before.
 TEST_F(Descendants, LeftBehind_EndWhileStandardErrorIsUnread) {
@@ -169,34 +160,30 @@ TEST_F(Descendants, JobControlOfAShell_StopsAndContinuesThem) {
 }
 
 #ifdef DLOCK_TEST_WITH_REDIS
-class DescendantsUnderALease : public Descendants {
- protected:
-  void expect_all_dead_when_another_enters() {
-    EXPECT_EQ(waiting.line(), "job");
-    EXPECT_TRUE(all_dead(watched));
-  }
-
+struct LeasedLocks {
   dlock::test::RedisServer server;
   dlock::rig::TcpProxy proxy{dlock::rig::Endpoint::loopback(server.port())};
-  Process run{
-      run_with(all_escapes(), {"--url", server.url_at(proxy.port(), "close_timeout=50ms"), "--lease", "1500ms"})};
-  const std::vector<Watched> watched = read_ready(run, escapes.size() + 1);
-  Process waiting{{dlock_path(), "run", "--url", server.url(), "job", "--", "printenv", "DLOCK_NAME"}};
 };
 
-TEST_F(DescendantsUnderALease, ConnectionCut_EndsThemBeforeTheLease) {
+class EscapedUnderALease : protected LeasedLocks, public Escaped {
+ protected:
+  EscapedUnderALease()
+      : Escaped({"--url", server.url_at(proxy.port(), "close_timeout=50ms"), "--lease", "1500ms"}, server.url()) {}
+};
+
+TEST_F(EscapedUnderALease, ConnectionCut_EndsThemBeforeTheLease) {
   proxy.refuse(true);
   proxy.drop();
   expect_all_dead_when_another_enters();
   EXPECT_EQ(run.wait(), 79);
 }
 
-TEST_F(DescendantsUnderALease, DlockKilled_EndsThemBeforeTheLease) {
+TEST_F(EscapedUnderALease, DlockKilled_EndsThemBeforeTheLease) {
   run.signal(SIGKILL);
   expect_all_dead_when_another_enters();
 }
 
-TEST_F(DescendantsUnderALease, DlockStopped_EndsThemBeforeTheLease) {
+TEST_F(EscapedUnderALease, DlockStopped_EndsThemBeforeTheLease) {
   run.signal(SIGSTOP);
   expect_all_dead_when_another_enters();
   run.signal(SIGCONT);
@@ -204,11 +191,11 @@ TEST_F(DescendantsUnderALease, DlockStopped_EndsThemBeforeTheLease) {
 }
 
 // The guardian ends the command when the lease would have ended without that renewal. Continued, dlock still holds it.
-TEST_F(DescendantsUnderALease, DlockStoppedAfterARenewal_ReportsALoss) {
+TEST_F(EscapedUnderALease, DlockStoppedAfterARenewal_ReportsALoss) {
   const auto left = [this] { return server.command({"PTTL", "dlock:job"}).integer; };
   for (std::int64_t last = left(), now = last; now <= last; now = left()) last = now;
   run.signal(SIGSTOP);
-  for (const Watched& each : watched) EXPECT_TRUE(each.wait_for_death());
+  for (const Watched& each : escaped) EXPECT_TRUE(each.wait_for_death());
   run.signal(SIGCONT);
   EXPECT_EQ(run.wait(), 79);
 }

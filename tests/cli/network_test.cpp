@@ -207,16 +207,6 @@ TEST(WrongService, Status_SuggestsTheRightScheme) {
 
 // --- A lease that cannot be renewed ---
 
-struct Disturbance {
-  const char* name;
-  std::function<void(TcpProxy&)> begin;
-};
-
-void refuse(TcpProxy& proxy) {
-  proxy.refuse(true);
-  proxy.drop();
-}
-
 // The first line that was there before; empty if there is none.
 std::string repeated_line(const std::string& text) {
   std::istringstream lines(text);
@@ -227,53 +217,41 @@ std::string repeated_line(const std::string& text) {
   return {};
 }
 
-class CutOffWays : public testing::Test {
+class CutOff : public testing::Test {
  protected:
   // dlock run on the disturbed way to the server. The notice is a third of the lease, so that a slow machine has time.
-  [[nodiscard]] std::vector<std::string> run_probe(const std::string& behaviour) const {
-    return {dlock_path(), "run", "--url",        server.url_at(proxy.port(), "close_timeout=50ms"),
-            "--lease",    "3s",  "--kill-after", "1s",
-            "job",        "--",  probe_path(),   behaviour};
+  [[nodiscard]] Process run_listener(const Process::Options& options = {}) const {
+    Process run({dlock_path(), "run", "--url", server.url_at(proxy.port(), "close_timeout=50ms"), "--lease", "3s",
+                 "--kill-after", "1s", "job", "--", probe_path(), "listen"},
+                options);
+    (void)run.line();
+    return run;
   }
-  // How long the server itself would still keep the lock; negative if nobody has it.
-  [[nodiscard]] std::int64_t milliseconds_left() { return server.command({"PTTL", "dlock:job"}).integer; }
 
   RedisServer server;
   TcpProxy proxy{Endpoint::loopback(server.port())};
 };
 
-class CutOff : public CutOffWays, public testing::WithParamInterface<Disturbance> {};
-
-TEST_P(CutOff, Command_IsTerminatedBeforeTheLeaseEnds) {
-  Process run(run_probe("listen"));
-  (void)run.line();
-  GetParam().begin(proxy);
-  EXPECT_EQ(run.line(), std::to_string(SIGTERM));
-  EXPECT_GT(milliseconds_left(), 0);
-  const Finished result = run.finish();
-  EXPECT_EQ(result.status, 79);
-  EXPECT_THAT(result.err, testing::HasSubstr("dlock: lost \"job\""));
-  EXPECT_EQ(repeated_line(result.err), "");
-}
-
-TEST_P(CutOff, CommandThatIgnoresTerm_IsKilledWithItsGroup) {
-  Process run(run_probe("family"));
-  const auto pids = pids_in(run.line());
-  const Watched leader(pids.at(0));
-  const Watched grandchild(pids.at(1));
-  GetParam().begin(proxy);
-  EXPECT_EQ(run.wait(), 79);
-  EXPECT_TRUE(leader.is_dead());
-  EXPECT_TRUE(grandchild.is_dead());
+TEST_F(CutOff, Command_IsTerminatedBeforeTheLeaseEnds) {
+  for (const bool refused : {false, true}) {
+    Process run = run_listener();
+    refused ? proxy.refuse(true) : proxy.set({.mode = Traffic::Mode::hold});
+    if (refused) proxy.drop();
+    EXPECT_EQ(run.line(), std::to_string(SIGTERM));
+    EXPECT_GT(server.command({"PTTL", "dlock:job"}).integer, 0) << "for so long, the server itself keeps the lock";
+    const Finished result = run.finish();
+    EXPECT_EQ(result.status, 79);
+    EXPECT_THAT(result.err, testing::HasSubstr("dlock: lost \"job\""));
+    EXPECT_EQ(repeated_line(result.err), "");
+    proxy.drop();
+    proxy.pass();
+  }
 }
 
 // The command is ended because the lease is running out. Then the network is back, and the lease could be renewed.
-TEST_F(CutOffWays, UnreadStandardError_DoesNotKeepTheLock) {
+TEST_F(CutOff, UnreadStandardError_DoesNotKeepTheLock) {
   FullPipe errors;
-  Process run({dlock_path(), "run", "--quiet", "--url", server.url_at(proxy.port(), "close_timeout=50ms"), "--lease",
-               "3s", "--kill-after", "1s", "job", "--", probe_path(), "listen"},
-              {.error = errors.write_end()});
-  (void)run.line();
+  Process run = run_listener({.error = errors.write_end()});
   proxy.set({.mode = Traffic::Mode::hold});
   EXPECT_EQ(run.line(), std::to_string(SIGTERM));
   proxy.set({});
@@ -281,12 +259,6 @@ TEST_F(CutOffWays, UnreadStandardError_DoesNotKeepTheLock) {
   errors.drain();
   EXPECT_EQ(run.wait(), 79);
 }
-
-INSTANTIATE_TEST_SUITE_P(By, CutOff,
-                         testing::Values(Disturbance{"Silence",
-                                                     [](TcpProxy& proxy) { proxy.set({.mode = Traffic::Mode::hold}); }},
-                                         Disturbance{"Refusal", refuse}),
-                         [](const auto& param_info) { return std::string(param_info.param.name); });
 
 // As when a pager is stopped; see also unread_output.transcript. Two leases go by after the reconnection: if it kept
 // the lease from being renewed, the command would be ended.
