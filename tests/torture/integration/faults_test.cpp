@@ -6,6 +6,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dlock/dlock.hpp>
@@ -93,25 +94,30 @@ class NoDescriptors : public FaultTest {
   }
 };
 
-// Shows: nothing-guessed
+// It begins to wait when there is nothing left to open.
+// Shows: nothing-guessed, deadlines
 TEST_P(NoDescriptors, ClientThatCannotConnect_ReportsItAndRecovers) {
+  Lease others = other_->make_lock("b").acquire({.wait = 10s});
   {
     const UsedUpDescriptors none_left(client_->pid());
+    ASSERT_EQ(client_->tell("wait b"), "waiting");
     for (const char* command : {"acquire a 0", "acquire a 300"}) {
       const std::string answer = client_->tell(command);
       EXPECT_TRUE(answer.starts_with("error the lock service is unavailable | ")) << answer;
       EXPECT_NE(answer.find("Too many open files"), std::string::npos) << answer;
     }
     EXPECT_TRUE(client_->running());
+    EXPECT_FALSE(client_->had_event("denied ")) << client_->said();
   }
   const std::string answer = client_->tell("acquire a 10000");
   EXPECT_TRUE(answer.starts_with("granted a ")) << answer;
-  EXPECT_EQ(client_->tell("release a"), "ours");
+  EXPECT_TRUE(others.release());
+  EXPECT_GT(std::stoull(client_->await_event("granted b ")), others.token().value());
 }
 
 // The other one holds what it waits for, for longer than any lease.
-// Shows: renewal
-TEST_P(NoDescriptors, Holder_KeepsItsLock) {
+// Shows: renewal, release-reports
+TEST_P(NoDescriptors, Holder_KeepsItsLockAndReleasesIt) {
   Lease others = other_->make_lock("b").acquire({.wait = 10s});
   ASSERT_TRUE(client_->tell("acquire a 10000").starts_with("granted a ")) << client_->said();
   {
@@ -122,31 +128,10 @@ TEST_P(NoDescriptors, Holder_KeepsItsLock) {
     EXPECT_EQ(client_->tell("held a"), "held");
     EXPECT_FALSE(other_->make_lock("a").try_acquire().has_value());
     EXPECT_FALSE(client_->had_event("lost ")) << client_->said();
+    EXPECT_EQ(client_->tell("release a"), "ours");
+    EXPECT_TRUE(other_->make_lock("a").try_acquire_for(10s).has_value());
   }
   ASSERT_EQ(client_->tell("wait b"), "waiting");
-  EXPECT_TRUE(others.release());
-  EXPECT_GT(std::stoull(client_->await_event("granted b ")), others.token().value());
-  EXPECT_EQ(client_->tell("release a"), "ours");
-}
-
-// Shows: release-reports
-TEST_P(NoDescriptors, Holder_ReleasesItsLock) {
-  ASSERT_TRUE(client_->tell("acquire a 10000").starts_with("granted a ")) << client_->said();
-  const UsedUpDescriptors none_left(client_->pid());
-  EXPECT_EQ(client_->tell("release a"), "ours");
-  EXPECT_TRUE(other_->make_lock("a").try_acquire_for(10s).has_value());
-}
-
-// It began to wait when there was nothing left to open.
-// Shows: deadlines
-TEST_P(NoDescriptors, Waiter_IsGrantedTheLockLater) {
-  Lease others = other_->make_lock("b").acquire({.wait = 10s});
-  {
-    const UsedUpDescriptors none_left(client_->pid());
-    ASSERT_EQ(client_->tell("wait b"), "waiting");
-    EXPECT_TRUE(client_->tell("acquire c 1000").starts_with("error ")) << client_->said();
-    EXPECT_FALSE(client_->had_event("denied ")) << client_->said();
-  }
   EXPECT_TRUE(others.release());
   EXPECT_GT(std::stoull(client_->await_event("granted b ")), others.token().value());
 }
@@ -172,54 +157,32 @@ class SteppedClock : public FaultTest {
     return answer.starts_with(granted) ? std::stoull(answer.substr(granted.size())) : 0;
   }
 
-  // Longer than a lease, in which the client looks at its clocks all the while.
-  void expect_a_wait_to_end_by_its_deadline(const std::string& held_by_other) {
-    const TimePoint begin = LeaseClock::now();
-    const std::string answer = client_->tell("acquire " + held_by_other + " 3000");
-    EXPECT_TRUE(answer.starts_with("error timed out")) << answer;
-    EXPECT_GE(LeaseClock::now() - begin, 2990ms);
-  }
-
-  // Long enough for every lease to have been renewed or to have run out.
-  void expect_to_hold_on(const std::string& name, const std::string& held_by_other) {
-    EXPECT_EQ(client_->tell("held " + name), "held");
-    expect_a_wait_to_end_by_its_deadline(held_by_other);
-    if (GetParam().renews) client_->await_renewals(2);
-    EXPECT_EQ(client_->tell("held " + name), "held");
-    EXPECT_FALSE(other_->make_lock(name).try_acquire().has_value());
-    EXPECT_FALSE(client_->had_event("lost ")) << client_->said();
-  }
-
   rig::ScratchDirectory directory_;
   std::unique_ptr<WallClock> clock_;
 };
 
-// Shows: one-holder
-TEST_P(SteppedClock, LosesNoLock) {
-  const Lease others = other_->make_lock("other's").acquire({.wait = 10s});
+// The wait that ends by its deadline is longer than a lease: each has been renewed or has run out, and the client has
+// looked at its clocks all the while.
+// Shows: one-holder, waiters-woken
+TEST_P(SteppedClock, HolderAndWaiter_NoticeNothing) {
   (void)take("a");
-  for (const auto step : {5h, -10h}) {
+  for (const auto& [step, name] : {std::pair(5h, std::string("b")), std::pair(-10h, std::string("c"))}) {
+    Lease others = other_->make_lock(name).acquire({.wait = 10s});
+    ASSERT_EQ(client_->tell("wait " + name), "waiting");
     clock_->step(step);
-    expect_to_hold_on("a", "other's");
+    EXPECT_EQ(client_->tell("held a"), "held");
+    const TimePoint begin = LeaseClock::now();
+    const std::string answer = client_->tell("acquire " + name + " 3000");
+    EXPECT_TRUE(answer.starts_with("error timed out")) << answer;
+    EXPECT_GE(LeaseClock::now() - begin, 2990ms);
+    if (GetParam().renews) client_->await_renewals(2);
+    EXPECT_EQ(client_->tell("held a"), "held");
+    EXPECT_FALSE(other_->make_lock("a").try_acquire().has_value());
+    EXPECT_FALSE(client_->had_event("lost ") || client_->had_event("denied ")) << client_->said();
+    EXPECT_TRUE(others.release());
+    EXPECT_GT(std::stoull(client_->await_event("granted " + name + " ")), others.token().value());
   }
   EXPECT_EQ(client_->tell("release a"), "ours");
-}
-
-// Shows: waiters-woken
-TEST_P(SteppedClock, Waiters_WaitOnAndAreWoken) {
-  for (const auto step : {5h, -10h}) {
-    Lease others = other_->make_lock("a").acquire({.wait = 10s});
-    ASSERT_EQ(client_->tell("wait a"), "waiting");
-    clock_->step(step);
-    expect_a_wait_to_end_by_its_deadline("a");
-    EXPECT_FALSE(client_->had_event("denied ")) << client_->said();
-    const std::uint64_t before = others.token().value();
-    EXPECT_TRUE(others.release());
-    const std::string token = client_->await_event("granted a ");
-    EXPECT_GT(std::stoull(token), before);
-    EXPECT_EQ(client_->tell("release a"), "ours");
-    client_ = std::make_unique<CommandedClient>(service_.url, clock_->variables());
-  }
 }
 
 // Whoever takes the lock, and whatever it takes for the time.
