@@ -95,14 +95,13 @@ class Round {
   explicit Round(std::uint64_t seed);
   Round(const Round&) = delete;
   Round& operator=(const Round&) = delete;
-  ~Round();
   void run();
 
  private:
   class Worker;
   enum class Stopper { main, thread, task, user_code };
   enum class Way { leave_task, wait_for_turn, submit };
-  enum class Step { run_and_wait, burst, meet, ask, set_timer, cancel_timer, complete, nest };
+  enum Step : std::size_t { run_and_wait, burst, meet, ask, set_timer, cancel_timer, complete, nest };
 
   // The first of them, and each of the others perhaps: a task that is forgotten is found by the next that comes in
   // another way, so there have to be rounds without those.
@@ -139,8 +138,8 @@ class Round {
   const int calls_ = static_cast<int>(500 / threads_) + 1;  // of each thread
   const std::vector<Way> ways_ = some_up_to(Way::submit);
   const std::vector<Step> steps_ = some_up_to(Step::nest);
-  const bool timers_ = std::find(steps_.begin(), steps_.end(), Step::set_timer) != steps_.end();
-  const bool meets_ = std::find(steps_.begin(), steps_.end(), Step::meet) != steps_.end();
+  const bool timers_ = std::ranges::count(steps_, Step::set_timer) > 0;
+  const bool meets_ = std::ranges::count(steps_, Step::meet) > 0;
   const bool manual_ = dice_.chance(30);
   const std::shared_ptr<ManualClock> manual_clock_ = std::make_shared<ManualClock>();
   const std::shared_ptr<Clock> clock_ = manual_ ? std::shared_ptr<Clock>(manual_clock_) : boottime_clock();
@@ -190,24 +189,9 @@ class Round::Worker {
 
  private:
   void step() {
-    switch (dice_.pick(round_.steps_)) {
-      case Step::run_and_wait:
-        return run_and_wait();
-      case Step::burst:
-        return burst();
-      case Step::meet:
-        return meet();
-      case Step::ask:
-        return ask();
-      case Step::set_timer:
-        return set_timer();
-      case Step::cancel_timer:
-        return cancel_timer();
-      case Step::complete:
-        return complete();
-      case Step::nest:
-        return nest();
-    }
+    static constexpr std::array steps{&Worker::run_and_wait, &Worker::burst,        &Worker::meet,     &Worker::ask,
+                                      &Worker::set_timer,    &Worker::cancel_timer, &Worker::complete, &Worker::nest};
+    (this->*steps.at(dice_.pick(round_.steps_)))();
   }
 
   // In any of the ways. Tasks of one thread run in the order of the calls.
@@ -223,19 +207,17 @@ class Round::Worker {
     };
     const auto way = dice_.pick(round_.ways_);
     bool accepted = false;
-    if (way == Way::submit) {
-      accepted = round_.engine_->submit(std::move(task));
-    } else if (way == Way::leave_task) {
-      accepted = round_.engine_->dispatch(std::move(task), IfBusy::leave_task);
+    if (way != Way::wait_for_turn) {
+      accepted =
+          way == Way::submit ? round_.engine_->submit(std::move(task)) : round_.engine_->dispatch(std::move(task));
     } else {
-      const int before = number;
-      int seen = 0;
-      Task telling = [&seen, before, task = std::move(task)] {
+      bool ran = false;
+      Task telling = [&ran, task = std::move(task)] {
         task();
-        seen = before;
+        ran = true;
       };
       accepted = round_.engine_->dispatch(std::move(telling), IfBusy::wait_for_turn);
-      round_.expect(!accepted || seen == before, "who waits for a turn returns when the task has run");
+      round_.expect(ran == accepted, "who waits for a turn returns when the task has run");
     }
     if (accepted) {
       ++calls_;
@@ -251,17 +233,9 @@ class Round::Worker {
   // The event is destroyed as soon as it is seen to be set.
   void await(util::Event& event) {
     const auto how = dice_.below(10);
-    bool set = false;
-    if (how < 6) {
-      set = round_.engine_->wait(event, rig::hang_guard);
-    } else if (how < 9) {
-      set = event.wait(rig::hang_guard);
-    } else {
-      const auto end = std::chrono::steady_clock::now() + rig::hang_guard;
-      while (!event.is_set() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-      set = event.is_set();
-    }
-    if (!set) {
+    const auto end = std::chrono::steady_clock::now() + rig::hang_guard;
+    while (how == 9 && !event.is_set() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    if (!(how < 6 ? round_.engine_->wait(event, rig::hang_guard) : event.wait(rig::hang_guard))) {
       std::fputs("a wait does not end\n", stderr);
       std::abort();  // the event is about to go while others know of it
     }
@@ -424,8 +398,6 @@ class Round::Worker {
 };
 
 Round::Round(std::uint64_t seed) : seed_(seed) {}
-
-Round::~Round() = default;
 
 // The other end of a connection: it answers each byte with one.
 void Round::answer() const {
