@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <condition_variable>
-#include <future>
 #include <mutex>
 #include <system_error>
 #include <utility>
@@ -30,20 +29,6 @@ bool is_end_of_session(int code) {
 
 void require_ok(int code, const std::string& what) {
   if (code != ZOK) throw ZooKeeperRefusal(what, code);
-}
-
-int flags_of(ZooKeeperClient::Kind kind) {
-  switch (kind) {
-    case ZooKeeperClient::Kind::persistent:
-      return ZOO_PERSISTENT;
-    case ZooKeeperClient::Kind::container:
-      return ZOO_CONTAINER;
-    case ZooKeeperClient::Kind::ephemeral:
-      return ZOO_EPHEMERAL;
-    case ZooKeeperClient::Kind::sequential:
-      return ZOO_EPHEMERAL_SEQUENTIAL;
-  }
-  return ZOO_PERSISTENT;
 }
 
 // The password by which the client of this session identifies itself: 16 bytes of java.util.Random, seeded with the
@@ -86,13 +71,6 @@ struct ZooKeeperClient::Connection {
     self.state = state;
     self.changed.notify_all();
   }
-  static void on_authenticated(int code, const void* context) {
-    auto& self = *static_cast<Connection*>(const_cast<void*>(context));
-    const std::scoped_lock lock(self.mutex);
-    self.authentication = code;
-    self.changed.notify_all();
-  }
-
   // Waits until there is a session, or there cannot be one any more.
   void await_session() {
     std::unique_lock lock(mutex);
@@ -101,22 +79,10 @@ struct ZooKeeperClient::Connection {
     });
     if (!settled) throw std::runtime_error("hang: no connection to ZooKeeper");
   }
-  void authenticate(const std::string& digest) {
-    require_ok(zoo_add_auth(handle, "digest", digest.c_str(), static_cast<int>(digest.size()),
-                            &Connection::on_authenticated, this),
-               "zoo_add_auth");
-    std::unique_lock lock(mutex);
-    if (!changed.wait_for(lock, rig::hang_guard, [this] { return authentication.has_value(); })) {
-      throw std::runtime_error("hang: ZooKeeper does not authenticate");
-    }
-    require_ok(*authentication, "authentication");
-  }
-
   zhandle_t* handle = nullptr;
   std::mutex mutex;
   std::condition_variable changed;
   int state = 0;
-  std::optional<int> authentication;
 };
 
 ZooKeeperClient::ZooKeeperClient(std::string addresses, const std::string& digest,
@@ -131,7 +97,11 @@ void ZooKeeperClient::open() {
   connection_.reset();
   connection_ = std::make_unique<Connection>(addresses_, session_timeout_);
   connection_->await_session();
-  if (!digest_.empty()) connection_->authenticate(digest_);
+  if (digest_.empty()) return;
+  // A server that refuses it refuses what follows.
+  require_ok(
+      zoo_add_auth(connection_->handle, "digest", digest_.c_str(), static_cast<int>(digest_.size()), nullptr, nullptr),
+      "zoo_add_auth");
 }
 
 int ZooKeeperClient::repeat(const std::function<int()>& call) {
@@ -153,7 +123,7 @@ std::string ZooKeeperClient::create(const std::string& path, const std::string& 
   std::array<char, longest_path> name{};
   const ACL_vector& acl = access == Access::creator ? ZOO_CREATOR_ALL_ACL : ZOO_OPEN_ACL_UNSAFE;
   require_ok(zoo_create(connection_->handle, path.c_str(), data.data(), static_cast<int>(data.size()), &acl,
-                        flags_of(kind), name.data(), static_cast<int>(name.size())),
+                        static_cast<int>(kind), name.data(), static_cast<int>(name.size())),
              "create " + path);
   return name.data();
 }
@@ -222,22 +192,9 @@ std::optional<std::vector<std::string>> ZooKeeperClient::children(const std::str
   return names;
 }
 
-void ZooKeeperClient::sync(const std::string& path) {
-  const int code = repeat([&] {
-    auto answered = std::make_unique<std::promise<int>>();
-    std::future<int> answer = answered->get_future();
-    const int started = zoo_async(
-        connection_->handle, path.c_str(),
-        [](int result, const char* /*value*/, const void* context) {
-          const std::unique_ptr<std::promise<int>> mine(static_cast<std::promise<int>*>(const_cast<void*>(context)));
-          mine->set_value(result);
-        },
-        answered.get());
-    if (started != ZOK) return started;
-    (void)answered.release();  // now owned by the completion
-    return answer.get();
-  });
-  require_ok(code, "sync " + path);
+// A write goes through the leader, even one that fails. The server answers it after all changes before it.
+void ZooKeeperClient::sync() {
+  (void)remove("/none");
 }
 
 void end_session_of(const std::string& addresses, const std::string& node) {

@@ -28,7 +28,8 @@ class ZooKeeperRefusal : public std::runtime_error {
 
 class ZooKeeperClient {
  public:
-  enum class Kind { persistent, container, ephemeral, sequential };  // sequential is ephemeral, too
+  // By the flags of the protocol; sequential is ephemeral, too.
+  enum class Kind { persistent = 0, ephemeral = 1, sequential = 3, container = 4 };
   enum class Access { everybody, creator };
   struct Node {
     std::string data;
@@ -36,8 +37,7 @@ class ZooKeeperClient {
     std::int64_t owner;    // the session of an ephemeral node, else 0
   };
 
-  // Waits for the session. Throws std::runtime_error if there is no server, ZooKeeperRefusal for a wrong digest
-  // ("user:password").
+  // Waits for the session. Throws std::runtime_error if there is no server. digest: "user:password".
   explicit ZooKeeperClient(std::string addresses, const std::string& digest = {},
                            std::chrono::milliseconds session_timeout = std::chrono::seconds(30));
   ZooKeeperClient(const ZooKeeperClient&) = delete;
@@ -62,7 +62,7 @@ class ZooKeeperClient {
   // From now on no client may create or remove nodes directly below it.
   void forbid_changes(const std::string& path);
   // Later reads are at least as new as the leader's current data.
-  void sync(const std::string& path = "/");
+  void sync();
 
  private:
   friend void end_session_of(const std::string& addresses, const std::string& node);
