@@ -8,15 +8,15 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include <dlock/spi/backend.hpp>
-
 #include "cli/output.hpp"
+#include "tests/support/fake_backend.hpp"
 #include "torture/rig/hang_guard.hpp"
 
 namespace dlock::cli {
@@ -228,56 +228,32 @@ TEST_F(ReporterTest, Verbose_ReportsLateRenewals) {
 // ---- For whom dlock waits
 // ---------------------------------------------------------------------------------------------
 
-using Question = Backend::Handler<LockInfo>;
-
-// Can only be asked about a lock, and leaves the answer to the test. It answers by itself that "ours" is held by the
-// client that asks.
-class AskedBackend final : public Backend {
- public:
-  AskedBackend(const Capabilities& capabilities, std::promise<Question>& asked, std::string client)
-      : capabilities_(capabilities), asked_(asked), client_(std::move(client)) {}
-  [[nodiscard]] Capabilities capabilities() const noexcept override { return capabilities_; }
-  void inspect(LockKind kind, const std::string& name, Question done) override {
-    if (name == "ours") {
-      done(LockInfo{.name = name, .held = true, .holder = client_, .kind = kind});
-    } else {
-      asked_.set_value(std::move(done));
-    }
-  }
-
-  [[nodiscard]] std::unique_ptr<Contention> contend(const LockRequest& /*request*/, GrantSink& /*sink*/) override {
-    ADD_FAILURE() << "nobody takes a lock here";
-    return nullptr;
-  }
-  void renew(const Grant& /*grant*/, RenewHandler /*done*/) override {}
-  void release(const Grant& /*grant*/, ReleaseHandler /*done*/) override {}
-
- private:
-  const Capabilities capabilities_;
-  std::promise<Question>& asked_;
-  const std::string client_;
-};
-
 class WaitTest : public testing::Test {
  protected:
-  // Without limit, so that a caller who waits for the answer hangs.
+  // Without limit, so that a caller who waits for the answer hangs. The service leaves the answer to the test, but says
+  // that "ours" is held by the client that asks.
   [[nodiscard]] Client client(Scope scope, bool can_inspect = true) {
-    const Capabilities capabilities{.backend = "asked",
-                                    .scope = scope,
-                                    .fencing = FencingDurability::wall_clock,
-                                    .semaphores = true,
-                                    .can_inspect = can_inspect};
-    return dlock::connect("asked://", {.response_timeout = forever},
-                          [this, capabilities](BackendHost& host, const BackendConfig& config) {
-                            executor = &host.executor();
-                            return std::make_unique<AskedBackend>(capabilities, asked, config.holder);
-                          });
+    service = std::make_shared<dlock::test::FakeService>();
+    service->capabilities = {.backend = "asked",
+                             .scope = scope,
+                             .fencing = FencingDurability::wall_clock,
+                             .semaphores = true,
+                             .can_inspect = can_inspect};
+    service->on_inspect = [this](const std::string& name) -> std::optional<Result<LockInfo>> {
+      if (name == "ours") return LockInfo{.name = name, .held = true, .holder = holder};
+      asked.set_value();
+      return std::nullopt;
+    };
+    Client made = dlock::connect("asked://", {.response_timeout = forever}, service->factory());
+    holder = made.holder();
+    return made;
   }
   // Waits until the service was asked; returns its answer.
   [[nodiscard]] std::function<void()> answer(const Result<LockInfo>& info) {
-    auto question = asked.get_future();
-    EXPECT_EQ(question.wait_for(rig::hang_guard), std::future_status::ready);
-    return [this, done = question.get(), info] { executor->post([done, info] { done(info); }); };
+    EXPECT_EQ(asked.get_future().wait_for(rig::hang_guard), std::future_status::ready);
+    return [this, info] {
+      service->host().executor().post([service = service, info] { service->questions.back()(info); });
+    };
   }
   // What is said of a wait for these, of which the service says that.
   [[nodiscard]] std::string said_of(const Client& asking, const std::vector<std::string>& names, LockKind kind,
@@ -289,8 +265,9 @@ class WaitTest : public testing::Test {
     });
   }
 
-  std::promise<Question> asked;
-  Executor* executor = nullptr;
+  std::shared_ptr<dlock::test::FakeService> service;
+  std::string holder;
+  std::promise<void> asked;
   Reporter reporter{false};
 };
 
@@ -346,7 +323,6 @@ TEST_F(WaitTest, UnreachableOrUnableService_IsNotQueried) {
   (void)said([&] { told.connect(), told.cut(refused); });
   EXPECT_EQ(explained(in_network), without_holder);
   (void)said([&] { told.connect(); });
-  executor = nullptr;
   const Client connected = client(Scope::network);
   EXPECT_EQ(said_of(connected, {"job"}, LockKind::semaphore, held_by_somebody),
             "dlock: waiting for \"job\", held by host:1:label\n");

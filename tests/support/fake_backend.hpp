@@ -17,6 +17,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -105,7 +106,7 @@ class FakeService : public std::enable_shared_from_this<FakeService> {
   std::function<void(Contend&)> on_contend;
   std::function<void(Renewal&)> on_renew;
   std::function<void(Release&)> on_release;
-  std::function<Result<LockInfo>(const std::string& name)> on_inspect;
+  std::function<std::optional<Result<LockInfo>>(const std::string& name)> on_inspect;  // nullopt: not answered yet
   std::function<std::vector<std::string>(const Forgetting&)> on_forget;
   Result<std::vector<std::string>> made = std::vector<std::string>{};  // by initialize()
   std::function<void(std::function<void()>)> on_close;                 // default: done at once
@@ -185,11 +186,9 @@ class FakeBackend final : public Backend {
     service_->require_task();
     if (!service_->capabilities.can_inspect) return Backend::inspect(kind, name, std::move(done));
     ++service_->asked;
-    if (service_->on_inspect) {
-      done(service_->on_inspect(name));
-    } else {
-      service_->questions.push_back(std::move(done));
-    }
+    const auto answer = service_->on_inspect ? service_->on_inspect(name) : std::nullopt;
+    if (answer) return done(*answer);
+    service_->questions.push_back(std::move(done));
   }
 
   void initialize(Handler<std::vector<std::string>> done) override { done(service_->made); }
