@@ -163,13 +163,5 @@ TEST_P(Completion, Line_OffersNamesAndValues) {
 INSTANTIATE_TEST_SUITE_P(Shells, Completion, testing::Values("bash", "zsh", "fish"),
                          [](const auto& shell) { return shell.param; });
 
-TEST_F(CliTest, NamesWithBlanks_AreQuotedByBash) {
-  ASSERT_EQ(run(dlock("run", {"with space", "--", "true"})).status, 0);
-  const Finished result =
-      run({"bash", "-c", R"(source "$0"; COMP_WORDS=("$@"); COMP_CWORD=4; _dlock; echo "$COMPREPLY")",
-           DLOCK_TEST_SOURCES "/cli/dlock.bash-completion", dlock_path(), "run", "--url", url(), "wi"});
-  EXPECT_EQ(result.out, "with\\ space\n");
-}
-
 }  // namespace
 }  // namespace dlock::cli::test

@@ -62,13 +62,6 @@ TEST_F(ProcessTrees, Signal_ReachesOtherSessionsButNotTheRoot) {
   EXPECT_FALSE(is_dead(parent));
 }
 
-TEST_F(ProcessTrees, DeadProcess_DoesNotCount) {
-  const Watched watched(child);
-  ASSERT_EQ(::kill(child, SIGKILL), 0);
-  ASSERT_TRUE(watched.wait_for_death());
-  EXPECT_EQ(signal_tree(tree, {}), 0);
-}
-
 TEST_F(ProcessTrees, Tree_HasAllGenerations) {
   EXPECT_EQ(signal_tree(tree_of(::getpid(), ::getppid()), {}), 2);
 }
@@ -108,13 +101,14 @@ TEST_F(ProcessTrees, ReusedNumberOfAGroup_IsNotSignalled) {
   EXPECT_TRUE(watched.wait_for_death());
 }
 
-TEST_F(ProcessTrees, Zombie_IsNoLivingMember) {
+TEST_F(ProcessTrees, Zombie_DoesNotCount) {
   EXPECT_TRUE(has_living_member(child));
   const Watched watched(child);
   ASSERT_EQ(::kill(child, SIGKILL), 0);
   ASSERT_TRUE(watched.wait_for_death());
   EXPECT_EQ(::kill(-child, 0), 0) << "its parent does not reap it";
   EXPECT_FALSE(has_living_member(child));
+  EXPECT_EQ(signal_tree(tree, {}), 0);
 }
 
 // --- The process of the command, with what is below it; and one that dlock hold does not outlive ---
