@@ -43,16 +43,22 @@ class MysqlConnectionTest : public ::testing::Test {
   std::vector<std::unique_ptr<LiveConnection>> connections_;
 };
 
-// A connection that cannot be made. The answer is its failure.
-Failure expect_refused(const std::string& url, errc code, const std::string& words,
-                       std::chrono::nanoseconds within = 20s) {
+// A connection that cannot be made.
+void expect_refused(const std::string& url, errc code, const std::string& words,
+                    std::chrono::nanoseconds within = 20s) {
   LiveConnection connection(url);
   EXPECT_FALSE(connection.open(within)) << url;
   const Failure why = connection.lost();
   EXPECT_EQ(why.code, code) << url << ": " << why.detail;
   EXPECT_NE(why.detail.find(words), std::string::npos) << url << ": " << why.detail;
   EXPECT_EQ(why.detail.find("secret"), std::string::npos) << why.detail;
-  return why;
+}
+
+void expect_large_queries_pass(LiveConnection& connection) {
+  const std::string large(3 << 20, 'y');  // more than the buffers of the sockets hold
+  std::vector<LiveConnection::Answer> answers;
+  for (int i = 0; i < 5; ++i) answers.push_back(connection.ask("SELECT ?", {large}));
+  for (const auto& answer : answers) EXPECT_EQ(answer->value(), large);
 }
 
 sql::Query commands(std::vector<std::string> texts) {
@@ -79,7 +85,7 @@ TEST_F(MysqlConnectionTest, Login_DescribesTheServerAndSetsTheSession) {
             "STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION 1 READ-COMMITTED +00:00 utf8mb4 3 3 4 0.000000 locks");
 }
 
-TEST_F(MysqlConnectionTest, BadLogin_IsFinal) {
+TEST_F(MysqlConnectionTest, BadLogin_IsFinalAndNoServerIsNot) {
   expect_refused(shared().url_as("locker", "wrong-secret"), errc::access_denied, "(error 1045)");
   expect_refused(shared().url_as("nobody", "wrong-secret"), errc::access_denied, "(error 1045)");
   const std::string login = "mysql://locker:locker-secret@" + shared().address();
@@ -89,9 +95,6 @@ TEST_F(MysqlConnectionTest, BadLogin_IsFinal) {
   }
   shared().run("GRANT ALL ON `no where`.* TO 'locker'@'127.0.0.1'");
   expect_refused(login + "/no%20where", errc::invalid_argument, "(error 1049)");
-}
-
-TEST_F(MysqlConnectionTest, NoServer_IsUnavailable) {
   expect_refused("mysql://u@127.0.0.1:1", errc::unavailable, "127.0.0.1:1");
   expect_refused("mysql://u@no-such-host.invalid", errc::unavailable, "no-such-host.invalid");
 }
@@ -116,10 +119,7 @@ TEST_F(MysqlConnectionTest, SilentHost_LeavesTimeForTheNext) {
 
 TEST_F(MysqlConnectionTest, StatementReplication_IsRefused) {
   const MysqlServer server({.options = {"--log-bin", "--binlog-format=STATEMENT", "--server-id=1"}});
-  LiveConnection connection(server.url());
-  EXPECT_FALSE(connection.open());
-  EXPECT_EQ(connection.lost().code, errc::unsupported);
-  EXPECT_TRUE(connection.lost().detail.ends_with("set ROW or MIXED")) << connection.lost().detail;
+  expect_refused(server.url(), errc::unsupported, "set ROW or MIXED");
 }
 
 // Shows: no-residue
@@ -144,10 +144,7 @@ TEST_F(MysqlConnectionTest, Tls_VerifiesTheServer) {
                        " WHERE VARIABLE_NAME = 'Ssl_cipher'")
                   ->value(),
               "");
-    const std::string large(1 << 20, 'y');
-    std::vector<LiveConnection::Answer> answers;
-    for (int i = 0; i < 5; ++i) answers.push_back(connection.ask("SELECT ?", {large}));
-    for (const auto& answer : answers) EXPECT_EQ(answer->value().size(), large.size());
+    expect_large_queries_pass(connection);
   }
   expect_refused(bare, errc::access_denied, "(error 1045)");
   expect_refused(bare + "?tls_ca=" + other.authority(), errc::access_denied, "certificate");
@@ -273,22 +270,8 @@ TEST_F(MysqlConnectionTest, PreparedStatements_OutliveTheirTable) {
   EXPECT_EQ(connection.ask("SHOW SESSION STATUS LIKE 'Com_prepare_sql'")->results().at(0).text(0, 1), "2");
 }
 
-TEST_F(MysqlConnectionTest, LockedRow_IsBusyAfterTheLockPatience) {
-  LiveConnection& holder = open_with_table();
-  (void)holder.ask(commands({"START TRANSACTION", "SELECT n FROM t WHERE id = 1 FOR UPDATE"}))->outcome();
-  LiveConnection& connection = open();
-  const auto answer = connection.ask("UPDATE t SET n = 1 WHERE id = 1");
-  EXPECT_EQ(answer->outcome().server_code, "1205");
-  EXPECT_EQ(answer->outcome().failure.code, errc::timed_out);
-  EXPECT_EQ(holder.ask("ROLLBACK")->outcome().problem, Problem::none);
-}
-
 TEST_F(MysqlConnectionTest, LargeQueries_DoNotBlock) {
-  LiveConnection& connection = open();
-  const std::string large(3 << 20, 'y');  // more than the buffers of the sockets hold
-  std::vector<LiveConnection::Answer> answers;
-  for (int i = 0; i < 5; ++i) answers.push_back(connection.ask("SELECT ?", {large}));
-  for (const auto& answer : answers) EXPECT_EQ(answer->value(), large);
+  expect_large_queries_pass(open());
 }
 
 // Shows: deadlines
@@ -303,36 +286,29 @@ TEST_F(MysqlConnectionTest, EndlessAnswer_EndsTheConnection) {
 
 // --- The end ---------------------------------------------------------------------------------------------------------
 
-// Shows: nothing-guessed
-TEST_F(MysqlConnectionTest, ServerKilled_AnswersWhatWasSentAndWhatWasNot) {
+// Shows: nothing-guessed, hole mysql-connection-ends
+TEST_F(MysqlConnectionTest, SessionOrServerKilled_AnswersWhatWasSentAndWhatWasNot) {
   MysqlServer server;
-  LiveConnection& idle = open(server.url());
-  LiveConnection& busy = open(server.url());
-  const auto sent = busy.ask("DO SLEEP(60)");
-  const auto unsent = busy.ask("SELECT 1");
-  server.await("EXISTS (SELECT 1 FROM information_schema.PROCESSLIST WHERE INFO LIKE '%SLEEP(60)')");
-  server.kill();
-  EXPECT_EQ(idle.lost().code, errc::unavailable);
-  EXPECT_EQ(idle.ask("SELECT 1")->outcome().problem, Problem::not_sent);
-  EXPECT_EQ(sent->outcome().problem, Problem::unknown_outcome);
-  EXPECT_EQ(sent->outcome().failure.code, errc::ambiguous);
-  EXPECT_EQ(sent->outcome().server_code, "");
-  EXPECT_EQ(unsent->outcome().problem, Problem::not_sent);
-  EXPECT_EQ(unsent->outcome().failure.code, errc::unavailable);
+  for (const bool of_server : {false, true}) {
+    LiveConnection& idle = open(server.url());
+    LiveConnection& busy = open(server.url());
+    const auto sent = busy.ask("DO SLEEP(60)");
+    const auto unsent = busy.ask("SELECT 1");
+    server.await("EXISTS (SELECT 1 FROM information_schema.PROCESSLIST WHERE INFO LIKE '%SLEEP(60)')");
+    of_server ? server.kill() : server.kill_clients();
+    EXPECT_EQ(idle.lost().code, errc::unavailable);
+    EXPECT_EQ(idle.ask("SELECT 1")->outcome().problem, Problem::not_sent);
+    EXPECT_EQ(sent->outcome().problem, Problem::unknown_outcome);
+    EXPECT_EQ(sent->outcome().failure.code, errc::ambiguous);
+    if (of_server) {
+      EXPECT_EQ(sent->outcome().server_code, "");
+    }
+    EXPECT_EQ(busy.lost().code, errc::unavailable);
+    EXPECT_EQ(unsent->outcome().problem, Problem::not_sent);
+    EXPECT_EQ(unsent->outcome().failure.code, errc::unavailable);
+  }
   server.start();
   EXPECT_EQ(open(server.url()).ask("SELECT 1")->value(), "1");
-}
-
-// Shows: hole mysql-connection-ends
-TEST_F(MysqlConnectionTest, KilledSession_EndsAtOnce) {
-  LiveConnection& idle = open();
-  LiveConnection& busy = open();
-  const auto answer = busy.ask("SELECT SLEEP(60)");
-  shared().await("EXISTS (SELECT 1 FROM information_schema.PROCESSLIST WHERE INFO LIKE '%SLEEP(60)')");
-  shared().kill_clients();
-  EXPECT_EQ(idle.lost().code, errc::unavailable);
-  EXPECT_EQ(answer->outcome().problem, Problem::unknown_outcome);
-  EXPECT_EQ(busy.lost().code, errc::unavailable);
 }
 
 // MariaDB seldom says so when it kills a session; here a statement does.
