@@ -2,167 +2,114 @@
 // must not matter.
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <regex>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include <dlock/postgres.hpp>
-
 #include "backends/postgres/schema/layout.hpp"
 #include "postgres/postgres_test.hpp"
-#include "tests/support/pgbouncer.hpp"
+#include "tests/unit/postgres/all_statements.hpp"
 
 namespace dlock::test {
 
 namespace {
 
-using postgres::TransactionLockOptions;
-
-// Operators, functions and types with the names of PostgreSQL's own. None of them is run by a client behind a pooler,
-// where no search_path can be set, nor by a lock inside a transaction of the caller's.
-//
-// Run by the role "mallory", which has nothing but CREATE on the schema public. Each trap counts in a sequence, which
-// no rollback undoes, and answers nothing.
-constexpr const char* traps = R"sql(
-  CREATE FUNCTION public.plant(what text, signature text, result text) RETURNS text LANGUAGE plpgsql AS $plant$
-  DECLARE trap text := 'trap_' || nextval('public.traps');
-  BEGIN
-    INSERT INTO public.planted VALUES (trap, what || ' (' || signature || ')');
-    EXECUTE format('CREATE SEQUENCE public.%I', trap);
-    EXECUTE format('CREATE FUNCTION public.%I(%s) RETURNS %s VOLATILE SECURITY DEFINER LANGUAGE plpgsql AS '
-                   '$trap$ BEGIN PERFORM pg_catalog.nextval(%L); RETURN NULL; END $trap$',
-                   CASE WHEN what LIKE 'function %' THEN substr(what, 10) ELSE trap END, signature, result,
-                   'public.' || trap);
-    RETURN trap;
-  END $plant$;
-
-  DO $do$
-  DECLARE
-    o record;
-    kinds CONSTANT regtype[] := ARRAY['smallint', 'integer', 'bigint', 'numeric', 'double precision', 'text', 'name',
-                                      'timestamptz', 'interval', 'oid', 'xid', 'boolean', '"char"']::regtype[];
-  BEGIN
-    -- As they are, which are found where public comes first; and those of mixed types that PostgreSQL has not got, which
-    -- are found wherever public comes.
-    FOR o IN
-      SELECT p.oprname AS name, p.oprleft::regtype AS l, p.oprright::regtype AS r, p.oprresult::regtype AS result
-        FROM pg_operator AS p
-        WHERE p.oprname IN ('*', '+', '-', '=', '<>', '<', '<=', '>', '>=', '||', '<<', '>>', '|')
-          AND p.oprleft = ANY (kinds) AND p.oprright = ANY (kinds)
-      UNION
-      SELECT n.name, l.l, r.r, CASE WHEN n.name = '*' AND 'interval'::regtype IN (l.l, r.r) THEN 'interval'::regtype
-                                    WHEN n.name IN ('=', '<>', '<', '<=', '>', '>=') THEN 'boolean'::regtype
-                                    WHEN n.name = '||' THEN 'text'::regtype ELSE 'numeric'::regtype END
-        FROM unnest(ARRAY['*', '+', '-', '=', '<=', '>', '||']) AS n (name), unnest(kinds) AS l (l),
-          unnest(kinds) AS r (r)
-        WHERE (l.l = ANY (kinds[2:5]) OR n.name = '||') AND (r.r = ANY (kinds[2:5]) OR r.r = 'interval'::regtype)
-          AND NOT EXISTS (SELECT FROM pg_operator AS p
-            WHERE p.oprname = n.name AND p.oprleft = l.l::oid AND p.oprright = r.r::oid)
-    LOOP
-      EXECUTE format('CREATE OPERATOR public.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = public.%I)', o.name, o.l, o.r,
-                     public.plant('operator ' || o.name, o.l || ', ' || o.r, o.result::text));
-    END LOOP;
-    FOR o IN
-      SELECT p.proname AS name, pg_get_function_identity_arguments(p.oid) AS arguments, p.prorettype::regtype AS result
-        FROM pg_proc AS p
-        WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.prokind = 'f' AND NOT p.proretset
-          AND pg_get_function_identity_arguments(p.oid) !~ 'any|cstring|internal|VARIADIC' AND p.proname IN (
-            'clock_timestamp', 'now', 'set_config', 'current_setting', 'pg_notify', 'pg_advisory_lock',
-            'pg_advisory_xact_lock', 'pg_try_advisory_lock', 'pg_try_advisory_xact_lock', 'pg_advisory_unlock',
-            'pg_backend_pid', 'pg_is_in_recovery', 'isfinite', 'octet_length', 'hashtextextended', 'current_database',
-            'has_schema_privilege', 'has_table_privilege', 'has_database_privilege', 'pg_terminate_backend',
-            'pg_total_relation_size', 'inet_server_addr', 'regexp_replace', 'substring', 'substr', 'split_part', 'chr',
-            'extract', 'date_part', 'timestamptz_pl_interval', 'textcat')
-    LOOP
-      PERFORM public.plant('function ' || o.name, o.arguments, CASE o.result WHEN 'void'::regtype THEN 'text'
-                                                                             ELSE o.result::text END);
-    END LOOP;
-    FOR o IN SELECT t.name, public.plant('type ' || t.name, 'pg_catalog.' || quote_ident(t.name), 'boolean') AS trap
-      FROM unnest(ARRAY['text', 'name', 'int2', 'int4', 'int8', 'float8', 'bool', 'numeric', 'interval', 'timestamptz',
-                        'point', 'oid']) AS t (name)
-    LOOP
-      EXECUTE format('CREATE DOMAIN public.%I AS pg_catalog.%I CHECK (public.%I(VALUE))', o.name, o.name, o.trap);
-    END LOOP;
-  END $do$;
-)sql";
-
+// Another role may create in a schema of the search_path, which comes first.
 class PlantedTest : public PostgresTest {
  protected:
+  // There it has operators, functions, types, relations and a collation with the names of PostgreSQL's own.
   PlantedTest() : PostgresTest(Own{}) {
-    server.run("CREATE ROLE mallory LOGIN PASSWORD 'mallory'");
-    server.run("GRANT USAGE, CREATE ON SCHEMA public TO mallory");
-    PostgresConnection mallory(server.url_as("mallory", "mallory"));
-    mallory.run("CREATE TABLE public.planted (trap text, what text); CREATE SEQUENCE public.traps");
-    mallory.run("SET search_path = pg_catalog");  // mallory knows
-    mallory.run(traps);
+    server.run(R"sql(
+      DO $do$
+      DECLARE
+        o record;
+      BEGIN
+        FOR o IN SELECT * FROM pg_operator AS p JOIN pg_proc AS f ON f.oid = p.oprcode LOOP
+          EXECUTE format('CREATE OPERATOR public.%s (%s RIGHTARG = %s, FUNCTION = pg_catalog.%I)', o.oprname,
+                         'LEFTARG = ' || nullif(o.oprleft, 0)::regtype || ',', o.oprright::regtype, o.proname);
+        END LOOP;
+        -- In place of an aggregate function any other does.
+        FOR o IN
+          SELECT p.proname, pg_get_function_arguments(p.oid) AS arguments, pg_get_function_result(p.oid) AS result,
+            CASE p.prokind WHEN 'a' THEN 'now' ELSE p.prosrc END AS source
+          FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
+          WHERE p.pronamespace = 'pg_catalog'::regnamespace AND l.lanname = 'internal' AND p.prokind IN ('f', 'a')
+        LOOP
+          CONTINUE WHEN o.arguments || ' ' || o.result ~ 'cstring|internal|trigger|ORDER BY';
+          EXECUTE format('CREATE FUNCTION public.%I(%s) RETURNS %s LANGUAGE internal AS %L', o.proname, o.arguments,
+                         o.result, o.source);
+        END LOOP;
+        FOR o IN
+          SELECT * FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace AND typtype = 'b' AND typelem = 0
+        LOOP
+          EXECUTE format('CREATE DOMAIN public.%I AS pg_catalog.%I', o.typname, o.typname);
+        END LOOP;
+        FOR o IN SELECT * FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v') LOOP
+          EXECUTE format('CREATE VIEW public.%I AS SELECT', o.relname);
+        END LOOP;
+      END $do$;
+      CREATE COLLATION public."C" FROM pg_catalog."C")sql");
+    program.run("SET search_path = public, pg_catalog");
+    for (const std::string& sql : postgres::creation("dlock", postgres::Durability::sync, true)) program.run(sql);
   }
 
-  // What was run, one a line.
-  [[nodiscard]] std::string sprung() {
+  // Of the body of a function, the server notes what it refers to. Parameters are texts, which the statement casts.
+  void make_function(const std::string& name, const std::string& sql) {
+    std::string parameters = "pg_catalog.text";
+    for (int i = 1; i < 10; ++i) parameters += ", pg_catalog.text";
+    program.run("CREATE FUNCTION dlock.\"" + name + "\"(" + parameters + ") RETURNS pg_catalog.void BEGIN ATOMIC " +
+                sql + "; END");
+  }
+  // What is in dlock's schema, and refers to anything planted: one a line.
+  [[nodiscard]] std::string trapped() {
     return server.value(
-        "SELECT coalesce(string_agg(p.what, E'\\n' ORDER BY p.what), '') FROM public.planted AS p JOIN pg_sequences AS "
-        "s ON s.schemaname = 'public' AND s.sequencename = p.trap WHERE s.last_value IS NOT NULL");
+        "SELECT string_agg(ours.identity || ' uses ' || planted.identity, E'\\n') FROM pg_depend AS d, "
+        "pg_identify_object(d.classid, d.objid, d.objsubid) AS ours, "
+        "pg_identify_object(d.refclassid, d.refobjid, d.refobjsubid) AS planted "
+        "WHERE ours.identity ~ '\\mdlock\\M' AND planted.schema = 'public'");
   }
-  void expect_that_traps_work() {
-    PostgresConnection victim(server.url());
-    (void)victim.query("SELECT 2.5 * 2");
-    (void)victim.query("SELECT 2::bigint * interval '1 ms'");
-    EXPECT_EQ(sprung(), "operator * (bigint, interval)\noperator * (numeric, integer)");
-    (void)victim.query("SET search_path = public, pg_catalog");
-    (void)victim.query("SELECT 1 = 1, clock_timestamp(), 'x'::text");
-    for (const char* const what : {"operator = (integer, integer)", "function clock_timestamp ()", "type text"}) {
-      EXPECT_NE(sprung().find(what), std::string::npos) << what;
-    }
-    server.run("SELECT setval(format('public.%I', trap)::regclass, 1, false) FROM public.planted");
-    ASSERT_EQ(sprung(), "");
-  }
+
+  PostgresConnection program{server.admin_conninfo()};
 };
 
-// Hazard: others' operators or triggers run with lockers' rights
-TEST_F(PlantedTest, ClientBehindAPooler_RunsNoPlantedOperators) {
-  expect_that_traps_work();
-  server.run("ALTER ROLE locker SET search_path = public, pg_catalog");
-  for (const Strategy strategy : all_strategies) {
-    SCOPED_TRACE(postgres::to_string(strategy));
-    // Locks of sessions are refused where sessions are shared.
-    const std::string mode = lives_in_sessions(strategy) ? "session" : "transaction";
-    const PgBouncer pooler(server, {.pool_mode = mode, .pool_size = 20});
-    const std::string url = server.url_at(pooler.port(), with(strategy, "pooler=" + mode));
-    Contender ours(connect_patiently(url, {.lease = short_lease}), "planted");
-    Contender other(connect_patiently(url, {.lease = short_lease}), "planted");
-    Lease lease = take(ours.lock);
-    Pending waiting(other.lock, {});
-    EXPECT_TRUE(other.client.inspect("planted").held);
-    EXPECT_FALSE(other.client.diagnose().empty());
-    await_renewal(lease);
-    EXPECT_TRUE(lease.release());
-    const Lease next = waiting.lease();
-    EXPECT_TRUE(ours.client.break_lock("planted"));
-  }
-  EXPECT_EQ(sprung(), "");
-}
-
-// Of the caller's, too, whose search_path is the caller's business.
+// Behind a pooler no search_path can be set, and inside a transaction of the caller's it is the caller's business.
 // Hazard: operators of another role in the `search_path`
-TEST_F(PlantedTest, LockInATransaction_RunsNoPlantedOperators) {
-  (void)steady(patient()).initialize();
-  expect_that_traps_work();
-  const PgBouncer pooler(server);
-  for (const std::string& url : {server.url(), server.url_at(pooler.port())}) {
-    for (const auto kind : {TransactionLockOptions::Kind::row, TransactionLockOptions::Kind::advisory}) {
-      for (const char* const key : {"sha256", "pair:1,2", "hashtextextended"}) {
-        const TransactionLockOptions options{.kind = kind, .key = key, .wait = 10s};
-        PostgresConnection program(url);
-        PostgresConnection other(url);
-        for (auto* each : {&program, &other}) each->run("BEGIN; SET LOCAL search_path = public, pg_catalog");
-        EXPECT_NO_THROW((void)postgres::lock_in_transaction(program.handle(), "new", options));
-        EXPECT_NO_THROW((void)postgres::try_lock_in_transaction(program.handle(), "other", options));
-        EXPECT_NO_THROW({ EXPECT_FALSE(postgres::try_lock_in_transaction(other.handle(), "new", options)); });
-        program.run("COMMIT");
-        other.run("COMMIT");
-      }
+// Hazard: others' operators or triggers run with lockers' rights
+TEST_F(PlantedTest, EachStatement_RefersToNothingPlanted) {
+  std::size_t functions = 0;
+  for (const auto durability : {postgres::Durability::sync, postgres::Durability::async}) {
+    for (const auto& [name, sql] : postgres::all_statements("dlock", durability)) {
+      SCOPED_TRACE(name + ": " + sql);
+      // In the others, nothing is looked up.
+      if (!std::regex_search(sql, std::regex("^(SELECT|WITH|INSERT|UPDATE|DELETE)\\b"))) continue;
+      ASSERT_NO_THROW(make_function(name + std::to_string(++functions), sql));
     }
   }
-  EXPECT_EQ(sprung(), "");
+  EXPECT_GT(functions, 300U);
+  EXPECT_EQ(trapped(), "");
+}
+
+TEST_F(PlantedTest, CarelessStatement_RefersToThePlantedOrIsRefused) {
+  for (const std::string sql :
+       {"SELECT token * 2", "UPDATE dlock.lease SET token = 1 WHERE token = 1", "SELECT token OPERATOR(public.=) token",
+        "SELECT pg_catalog.now(), clock_timestamp()", "SELECT $1::text", "SELECT unnest(ARRAY[1])", "SELECT count(*)",
+        "SELECT name ORDER BY name COLLATE \"C\"", "SELECT FROM pg_class AS c, dlock.lease", "SELECT token IN (1, 2)",
+        "SELECT token OPERATOR(pg_catalog.=) ANY (ARRAY[1]), token = ANY (ARRAY[1])", "SELECT token BETWEEN 1 AND 2",
+        "SELECT token IS NOT DISTINCT FROM 2", "SELECT CASE token WHEN 1 THEN 2 END", "SELECT name LIKE 'x'"}) {
+    const auto at = std::min(sql.find(" ORDER BY"), sql.size());
+    const bool whole = sql.find("dlock") != sql.npos;
+    std::string found;
+    try {
+      make_function("careless", whole ? sql : std::string(sql).insert(at, " FROM dlock.lease"));
+      found = trapped();
+      program.run("DROP FUNCTION dlock.careless");
+    } catch (const std::runtime_error& error) {
+      found = error.what();
+    }
+    EXPECT_NE(found, "") << sql;
+  }
 }
 
 class GrantsTest : public PostgresStrategyTest {
@@ -260,7 +207,8 @@ TEST_P(GrantsTest, RoleWithoutCreate_IsReferredToDlockInit) {
 class RoleSettingsTest : public PostgresStrategyTest {};
 INSTANTIATE_TEST_SUITE_P(, RoleSettingsTest, testing::ValuesIn(tested()), strategy_name);
 
-// They end or fail what takes long, or what changes anything.
+// They end or fail what takes long, or what changes anything. The conformance suite runs with another isolation, too.
+// Hazard: another default isolation makes contention an error
 // Hazard: settings of the role end a holder
 TEST_P(RoleSettingsTest, AnySetting_DisturbsNoHolderAndNoWaiter) {
   for (const char* setting : {"default_transaction_isolation = 'serializable'", "default_transaction_read_only = on",
