@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,11 @@ enum class Setup {
 // as it ends, however often it was prepared before.
 const std::string counting = "shared_preload_libraries = 'pg_stat_statements'";
 
+// In sessions of its own, a client sets the isolation that it needs; behind a pooler it cannot.
+constexpr std::string_view isolation_of(Setup setup) {
+  return setup == Setup::direct ? "'repeatable read'" : "'serializable'";
+}
+
 constexpr std::size_t most_mortal_users = 20;
 
 // The server of a subject, its pooler, if any, and the superuser's view of it.
@@ -45,7 +51,9 @@ class PostgresService {
   }
 
   explicit PostgresService(Setup setup)
-      : server_({.max_connections = 800, .lines = {counting, "pg_stat_statements.track_planning = off"}}) {
+      : server_({.max_connections = 800,
+                 .lines = {counting, "pg_stat_statements.track_planning = off",
+                           "default_transaction_isolation = " + std::string(isolation_of(setup))}}) {
     server_.run("CREATE EXTENSION pg_stat_statements");
     // Before any acquire: the answer that the suite loses must be that of an acquire.
     test::PostgresConnection owner(server_.url());

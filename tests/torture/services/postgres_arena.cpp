@@ -32,6 +32,10 @@ class PostgresArena final : public Arena {
     std::vector<Fault> faults = faults_of_server(server_);
     const auto terminate = [this] { (void)server_.terminate_clients(); };
     faults.push_back(brief_fault("sessions terminated", "server", terminate, 1, Opens::when_struck));
+    const auto cancel = [this] {
+      server_.run("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'locker'");
+    };
+    faults.push_back(brief_fault("queries cancelled", "server", cancel));
     if (strategy_ == Strategy::advisory) {
       faults.push_back({"tokens locked", "server", [this] { return lock_tokens(); }});
     }
