@@ -1,4 +1,5 @@
-// pgbouncer in front of the server, which lends server connections by the transaction.
+// pgbouncer in front of the server, which lends server connections by the transaction. Exclusion behind it is for the
+// conformance suite.
 #include <string>
 
 #include "postgres/postgres_test.hpp"
@@ -10,42 +11,14 @@ namespace {
 
 class PoolerTest : public PostgresStrategyTest {
  protected:
-  PoolerTest() : PostgresStrategyTest({.lines = {"shared_preload_libraries = 'pg_stat_statements'"}}), pooler(server) {
-    server.run("CREATE EXTENSION IF NOT EXISTS pg_stat_statements");
-    server.run("SELECT pg_stat_statements_reset()");
-  }
-
   [[nodiscard]] Client pooled(const std::string& more = {}) const {
     return connect_patiently(server.url_at(pooler.port(), strategy(more)), patient());
   }
-  void expect_exclusion(const Client& one, const Client& two) {
-    DistributedLock lock = one.make_lock("shared");
-    DistributedLock others = two.make_lock("shared");
-    Lease lease = take(lock);
-    Pending waiting(others, {});
-    EXPECT_FALSE(others.try_acquire().has_value());
-    EXPECT_FALSE(waiting.done());
-    EXPECT_TRUE(lease.release());
-    Lease next = waiting.lease();
-    EXPECT_GT(next.token(), lease.token());
-    EXPECT_FALSE(lock.try_acquire().has_value());
-    EXPECT_TRUE(next.release());
-    await_no_residue("shared");
-  }
-
-  PgBouncer pooler;
+  PgBouncer pooler{server};
 };
 
 class RowsBehindAPoolerTest : public PoolerTest {};
 INSTANTIATE_TEST_SUITE_P(, RowsBehindAPoolerTest, testing::ValuesIn(tested(row_strategies)), strategy_name);
-
-TEST_P(RowsBehindAPoolerTest, Clients_ExcludeEachOtherWithoutListen) {
-  expect_exclusion(pooled("pooler=transaction"), pooled("pooler=transaction"));
-  expect_exclusion(pooled(), pooled());  // noticed without being told
-  EXPECT_EQ(server.value("SELECT count(*) FROM pg_stat_statements WHERE query ILIKE 'LISTEN%'"), "0");
-  expect_exclusion(pooled("pooler=transaction"), steady());
-  expect_exclusion(steady(), pooled("pooler=transaction"));
-}
 
 // Hazard: behind a pooler, settings reach others and prepared statements disappear
 TEST_P(RowsBehindAPoolerTest, ServerSessions_KeepNoSettings) {
@@ -89,12 +62,6 @@ TEST_P(SessionsBehindAPoolerTest, DetectedPooler_IsRefused) {
   EXPECT_TRUE(mentions(ours.client.diagnose(), Finding::Severity::error, "pooler"));
   server.await("NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory')");
   server.await("NOT EXISTS (SELECT FROM pg_stat_activity WHERE state LIKE 'idle in transaction%')");
-}
-
-TEST_P(SessionsBehindAPoolerTest, SessionPooler_ExcludesClients) {
-  const PgBouncer sessions(server, {.pool_mode = "session", .pool_size = 20});
-  const std::string url = server.url_at(sessions.port(), strategy("pooler=session"));
-  expect_exclusion(connect_patiently(url, patient()), connect_patiently(url, patient()));
 }
 
 }  // namespace
