@@ -92,11 +92,6 @@ class BackendRowsTest : public BackendTest {
     }
     server.wire().break_connections("gone", connection);
   }
-  // A client that tries for such names is refused.
-  void refuse_names_with(const std::string& part, std::string state) {
-    refuse(".acquire", std::move(state));
-    refuses = [part](const Command& command) { return command.params.front()->find(part) != std::string::npos; };
-  }
   // Whatever notifies is refused, as where the server's queue of notifications is full.
   void refuse_notifications(std::string_view word) {
     refuse(word, "54000");
