@@ -1,6 +1,4 @@
-// Questions about locks, forgetting them, and the doctor, as only PostgreSQL has them. The rules of all services are in
-// tests/integration/network.
-#include <map>
+// The doctor, as only PostgreSQL has it. The rules of all services are in tests/integration/network.
 #include <string>
 #include <vector>
 
@@ -9,50 +7,6 @@
 namespace dlock::test {
 
 namespace {
-
-class PostgresAdministrationTest : public PostgresStrategyTest {
- protected:
-  // Names 1, 2, ... that were locked long ago.
-  void plant(int count) {
-    const std::string numbers = " FROM generate_series(1, " + std::to_string(count) + ") AS n";
-    const std::map<Strategy, std::string> rows = {
-        {Strategy::table, "lease SELECT n, NULL, 'h', 1, '-infinity'"},
-        {Strategy::optimistic, "optimistic SELECT n, NULL, 'h', 1, 1, 1000"},
-        {Strategy::for_update, "row_lock SELECT n" + numbers + "; INSERT INTO dlock.row_token SELECT n, 'h', 1"},
-        {Strategy::advisory, "fence SELECT n, n, 1, 0, 'h', 1"}};
-    server.run("INSERT INTO dlock." + rows.at(GetParam()) + numbers);
-  }
-  // Locks those of them, in a transaction.
-  [[nodiscard]] static std::string hold(const std::string& which) {
-    if (GetParam() == Strategy::advisory) {
-      return "BEGIN; SELECT pg_advisory_xact_lock(key) FROM dlock.fence WHERE name " + which;
-    }
-    return "BEGIN; SELECT FROM " + (GetParam() == Strategy::for_update ? "dlock.row_lock" : token_table(GetParam())) +
-           " WHERE name " + which + " FOR UPDATE";
-  }
-  static std::size_t forget_idle(const Client& client) {
-    std::size_t all = 0;
-    for (auto some = client.forget_idle(1h); !some.empty(); some = client.forget_idle(1h)) all += some.size();
-    return all;
-  }
-};
-INSTANTIATE_TEST_SUITE_P(, PostgresAdministrationTest, testing::ValuesIn(tested()), strategy_name);
-
-TEST_P(PostgresAdministrationTest, RowsLockedByOthers_AreSkippedAndDelayNoOther) {
-  const Client client = steady();
-  (void)client.initialize();
-  plant(2500);
-  PostgresConnection other(server.admin_conninfo());
-  other.run(hold("<= '2'"));  // as texts: 1, 10 to 19, 100 to 199, 1000 to 1999, 2
-  other.run("SELECT FROM " + token_table(GetParam()) + " WHERE name = '3' FOR UPDATE");
-  EXPECT_EQ(forget_idle(client), 2500U - 1113U);
-  EXPECT_EQ(client.list().size(), 1113U);
-  EXPECT_THROW((void)client.forget("1"), Error);
-  other.run("ROLLBACK");
-  EXPECT_TRUE(client.forget("1"));
-  EXPECT_EQ(forget_idle(client), 1112U);
-  EXPECT_TRUE(client.list().empty());
-}
 
 using Severity = Finding::Severity;
 
@@ -130,16 +84,13 @@ TEST_F(PostgresDiagnosisTest, UnloggedTables_AreWarnedOfUntilLogged) {
 }
 
 // Hazard: an extra index: rows are not updated in place, and the table grows
-TEST_F(PostgresDiagnosisTest, UpdatesOfOurTables_AreInPlace) {
-  update_often();
-  expect(steady(patient()), "table health", Severity::ok, " % of updates in place");
-}
-
-// Hazard: an extra index: rows are not updated in place, and the table grows
-TEST_F(PostgresDiagnosisTest, ExtraIndex_IsNamed) {
-  server.run("CREATE INDEX \"by expiry\" ON dlock.lease (expires_at)");
-  update_often();
+TEST_F(PostgresDiagnosisTest, ExtraIndex_IsNamedAndUpdatesAreNoLongerInPlace) {
   const Client client = steady(patient());
+  update_often();
+  expect(client, "table health", Severity::ok, " % of updates in place");
+  server.run("TRUNCATE dlock.lease; CREATE INDEX \"by expiry\" ON dlock.lease (expires_at)");
+  server.run("SELECT pg_stat_reset()");
+  update_often();
   expect(client, "indexes", Severity::warning, "\"dlock\".\"by expiry\"");
   expect(client, "table health", Severity::warning, "only 0 %");
   server.run("UPDATE dlock.meta SET version = 9");

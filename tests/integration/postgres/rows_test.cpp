@@ -26,14 +26,6 @@ class PostgresRowsTest : public PostgresStrategyTest {
 
   [[nodiscard]] static bool optimistic() { return GetParam() == Strategy::optimistic; }
   [[nodiscard]] static std::string table() { return token_table(GetParam()); }
-  [[nodiscard]] std::string is_held(const std::string& name) {
-    return server.value("SELECT (" + PostgresLock(GetParam(), name).residue() + ") = 1");
-  }
-  // A release of it is going to notify for long enough.
-  [[nodiscard]] static std::string marked(const std::string& name) {
-    return "EXISTS (SELECT FROM " + table() + " WHERE name = '" + name +
-           "' AND waiting_until > clock_timestamp() + interval '5 s')";
-  }
 };
 INSTANTIATE_TEST_SUITE_P(, PostgresRowsTest, testing::ValuesIn(tested(row_strategies)), strategy_name);
 
@@ -41,18 +33,14 @@ INSTANTIATE_TEST_SUITE_P(, PostgresRowsTest, testing::ValuesIn(tested(row_strate
 // Shows: waiters-woken
 TEST_P(PostgresRowsTest, Release_WakesAWaiterWithoutPolling) {
   const auto clock = std::make_shared<ManualClock>();
-  const Client one = steady({.clock = clock});
-  const Client other = steady({.clock = clock});
-  DistributedLock locks[] = {one.make_lock("x"), other.make_lock("x")};
-  std::optional<Lease> lease = take(locks[0], {.lease = 10min});
+  const Client clients[] = {steady({.clock = clock}), steady({.clock = clock})};
+  DistributedLock locks[] = {clients[0].make_lock("x"), clients[1].make_lock("x")};
+  Lease lease = take(locks[0], {.lease = 10min});
   for (std::size_t turn = 1; turn <= 20; ++turn) {
     Pending next(locks[turn % 2], {.lease = 10min});
-    server.await(marked("x"));
-    ASSERT_FALSE(next.done());
-    const FencingToken token = lease->token();
-    EXPECT_TRUE(lease->release());
+    await_waiter("x");
+    EXPECT_TRUE(lease.release());
     lease = next.lease();
-    EXPECT_GT(lease->token(), token);
     server.run("UPDATE " + table() + " SET waiting_until = '-infinity'");
   }
 }
@@ -63,37 +51,6 @@ TEST_P(PostgresRowsTest, ReleaseWithoutWaiters_NotifiesNoClient) {
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(take(locker.lock).release());
   EXPECT_EQ(server.value("SELECT waiting_until = '-infinity' FROM " + table() + " WHERE name = 'x'"), "t");
   EXPECT_EQ(server.value("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '% listen'"), "0");
-}
-
-// Hazard: a locked row delays other locks
-TEST_P(PostgresRowsTest, RowLockedByOthers_DelaysNoOtherLock) {
-  const auto log = std::make_shared<EventLog>();
-  const Client locker = steady({.response_timeout = 3s, .observer = log});
-  DistributedLock stuck = locker.make_lock("stuck");
-  DistributedLock other = locker.make_lock("other");
-  std::optional<Lease> stuck_lease = take(stuck, {.lease = 10min});
-  PostgresConnection foreign(server.admin_conninfo());
-  foreign.run("BEGIN");
-  ASSERT_EQ(foreign.value("SELECT name FROM " + table() + " WHERE name = 'stuck' FOR UPDATE"), "stuck");
-
-  const Lease other_lease = take(other, {.lease = 6s});
-  Contender second(steady(), "stuck");
-  EXPECT_FALSE(second.lock.try_acquire().has_value()) << "busy, without a wait for the row";
-  Pending waiting(second.lock, {});
-  await_renewals(*log, 3);
-  EXPECT_TRUE(other_lease.held());
-  for (const char* const name : {"new", "stuck too", "other too"}) {
-    DistributedLock lock = locker.make_lock(name);
-    EXPECT_TRUE(lock.try_acquire().has_value()) << name;
-  }
-  const Client impatient_one = steady({.response_timeout = 2s});
-  expect_failure(errc::unavailable, "", [&] { (void)impatient_one.break_lock("stuck"); });
-  EXPECT_EQ(impatient_one.inspect("stuck").token, stuck_lease->token()) << "over the same connection";
-  stuck_lease.reset();  // cannot be released just now; goes on in the background
-  EXPECT_EQ(is_held("stuck"), "t");
-  EXPECT_FALSE(waiting.done());
-  foreign.run("ROLLBACK");
-  EXPECT_TRUE(waiting.lease().held());
 }
 
 // A client that inserts the same row has to wait for it; but not for long, because renewals come behind.
@@ -251,16 +208,6 @@ TEST_F(PostgresSharingTest, FiftyReadersOfOneRow_Renew) {
   EXPECT_FALSE(log->losses.happened());
   for (const Lease& each : leases) EXPECT_TRUE(each.held());
   EXPECT_EQ(all.front().inspect("x", LockKind::read_write).holders.size(), leases.size());
-}
-
-TEST_F(PostgresSharingTest, ForgetIdle_KeepsHeldAndMarkedNames) {
-  server.run(
-      "INSERT INTO dlock.lease_sem (name, token, permits, holders) VALUES ('idle', 1, 1, '{}'), "
-      "('marked', 1, 1, '{}'), ('waited', 1, 1, '{}'), ('held', 1, 1, '{\"a\": [9000000000000000, 1, 1, \"h\"]}')");
-  server.run("UPDATE dlock.lease_sem SET marked_until = 'infinity' WHERE name = 'marked'");
-  server.run("UPDATE dlock.lease_sem SET waiting_until = 'infinity' WHERE name = 'waited'");
-  EXPECT_EQ(client().forget_idle(1min, LockKind::semaphore), std::vector<std::string>{"idle"});
-  EXPECT_EQ(server.value("SELECT string_agg(name, ',' ORDER BY name) FROM dlock.lease_sem"), "held,marked,waited");
 }
 
 TEST_F(PostgresSharingTest, RowOfAnotherLayout_IsRefused) {

@@ -2,7 +2,6 @@
 // an error after which a session may have a lock that is not held, rows that other transactions have locked, readers.
 #include <algorithm>
 #include <deque>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -106,20 +105,6 @@ TEST_F(PostgresForUpdateTest, UndoneToken_IsNotGrantedAgain) {
       << "the transaction of the second one is gone, and its token with it";
   Contender two(client(), "name");
   EXPECT_GT(take(two.lock).token(), undone.token());
-}
-
-TEST_F(PostgresForUpdateTest, MoreLocksThanConnections_AreUnavailableOrWait) {
-  const Client limited = steady(patient(), with(Strategy::for_update, "max_connections=2"));
-  DistributedLock a = limited.make_lock("a");
-  DistributedLock b = limited.make_lock("b");
-  DistributedLock c = limited.make_lock("c");
-  Lease first = take(a);
-  const Lease second = take(b);
-  expect_failure(errc::unavailable, "max_connections=2", [&] { (void)c.try_acquire(); });
-  Pending waiting(c, {});
-  EXPECT_TRUE(first.release());
-  EXPECT_TRUE(waiting.lease().held());
-  EXPECT_TRUE(second.held());
 }
 
 class AdvisoryTest : public PostgresTest {
@@ -271,30 +256,6 @@ TEST_F(AdvisoryTest, RowOrTableLockedByOthers_CostsNoOtherLock) {
     for (Lease& lease : leases) EXPECT_TRUE(lease.release());
     await_count(true, 0);
   }
-}
-
-// The readers' session would get the lock again, past the writer that waits for it in the server.
-// Hazard: a session that reads gets the lock again past a writer in the queue
-TEST_F(AdvisoryTest, WaitingWriter_KeepsReadersFromJoiningOthers) {
-  const Client readers = client();
-  const Client writers = client();
-  ReadWriteLock lock = readers.make_read_write_lock("x");
-  ReadWriteLock writer = writers.make_read_write_lock("x");
-  Lease one = lock.acquire_shared({.wait = 1min});
-  std::optional<Lease> two = lock.try_acquire_shared();
-  ASSERT_TRUE(two);
-  EXPECT_EQ(server.value("SELECT " + locks(true)), "1") << "they share the lock of one session";
-  EXPECT_NE(one.token(), two->token());
-  Pending writing(writer, {});
-  await_count(false, 1);
-  EXPECT_FALSE(lock.try_acquire_shared());
-  EXPECT_TRUE(one.release());
-  EXPECT_FALSE(writing.done());
-  EXPECT_TRUE(two->release());
-  Lease written = writing.lease();
-  EXPECT_GT(written.token(), two->token());
-  EXPECT_FALSE(lock.try_acquire_shared());
-  EXPECT_TRUE(written.release());
 }
 
 }  // namespace

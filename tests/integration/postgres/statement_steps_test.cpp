@@ -73,7 +73,9 @@ INSTANTIATE_TEST_SUITE_P(Scenarios, PostgresStatementSteps, testing::ValuesIn(po
                          [](const auto& scenario) { return scenario.param.name; });
 
 // Shows: first-come
+// Hazard: a locked row delays other locks
 // Hazard: the holder changes the row: waiters lose their order
+// Hazard: a session that reads gets the lock again past a writer in the queue
 TEST_P(PostgresStatementSteps, Scenario_IsAnsweredAsByTheFakeServer) {
   LiveSessions sessions(server);
   postgres::play(GetParam(), sessions);

@@ -13,18 +13,24 @@ namespace dlock::postgres {
 namespace {
 
 constexpr std::string_view rows_locked_by_others = R"(
-  1 acquire x a => yes token
+  1 acquire x a ; acquire y c => yes token ; yes token
   locks $T x
-  2 acquire x a => no
+  2 acquire x a ; acquire z d => no ; yes token
   2 acquire x b => no $A1lease
-  2 renew x a => again
-  2 release x a => again
+  2 renew x a ; renew y c => again ; yes
+  2 release x a ; release y c => again ; yes
+  2 $T.break_lock x c => f
+  2 $T.inspect x => x t h token $LEFT
   2 release x b => no
   2 release x b gave_up => again
   2 mark x => again
   unlocks
   2 release x b gave_up => no
   2 release x a => yes
+  locks $T x
+  2 $T.forget '' 0 10 => y
+  unlocks
+  2 $T.forget '' 0 10 => x
 )";
 
 constexpr std::string_view notifications = R"(
@@ -172,6 +178,13 @@ constexpr std::string_view questions_about_permits = R"(
   2 lease_sem.break_lock x c => t
   2 lease_sem.inspect x => x f  token 0 - 2
   2 lease_sem.forget x 0 10 => x
+  1 acquire held a 1/1 ; acquire marked a 1/2 ; acquire waited a 1/1 => yes token ; yes token ; yes token
+  1 acquire marked w 2/2 mark=60000 => no lease
+  2 mark waited => yes
+  1 release marked a ; release waited a quiet => yes ; yes
+  1 acquire x a 1/1 => yes token
+  1 release x a => yes
+  2 lease_sem.forget '' 0 10 => x
 )";
 
 constexpr std::string_view questions_about_writers = R"(
@@ -198,6 +211,11 @@ constexpr std::string_view questions_about_sessions = R"(
   3 row_lock.break_lock x {} =>
   3 row_lock.forget '' 0 10 =>
   3 row_lock.forget x 0 10 => x
+  1 row_lock.ensure y =>
+  1 begin ; row_lock.try_lock y h ; heartbeat => / token name 0 / read committed
+  3 row_lock.forget '' 0 10 =>
+  1 commit =>
+  3 row_lock.forget '' 0 10 => y
 )";
 
 }  // namespace

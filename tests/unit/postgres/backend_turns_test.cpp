@@ -84,6 +84,11 @@ TEST_P(BackendTurnsOfForUpdate, WaiterWithoutConnection_IsInNoQueueUntilItsTurn)
   EXPECT_EQ(in_queue(), 1U) << "it would have to give it up again";
   EXPECT_EQ(release(*ours, *a, 0s), "released");
   EXPECT_TRUE(comes_true([&] { return in_queue() == 2; }, 15s));
+  for (const char* const name : {"a", "b", "c"}) {
+    held.push_back(acquire(name, true));
+    EXPECT_TRUE(is_granted(*held.back(), 1s));
+  }
+  EXPECT_TRUE(test::failed(*acquire("d"), errc::unavailable, "max_connections=3"));
 }
 
 // A transaction waits until those end that are older than itself, which a wait in the server is.
