@@ -106,11 +106,8 @@ TEST_F(PostgresConnectionTest, WarningAtLogin_IsNotPrinted) {
 }
 
 // Hazard: the library resolves names without a limit
-TEST_F(PostgresConnectionTest, NameThatDoesNotResolve_IsUnavailable) {
+TEST_F(PostgresConnectionTest, UnknownHostOrDatabase_IsRefused) {
   expect_refused("postgresql://u@no-such-host.invalid/db", errc::unavailable, "");
-}
-
-TEST_F(PostgresConnectionTest, MissingDatabase_IsNamed) {
   expect_refused(to(server.port(), "/nowhere"), errc::invalid_argument, "nowhere");
 }
 

@@ -195,24 +195,19 @@ class FullServerTest : public PostgresStrategyTest {
 INSTANTIATE_TEST_SUITE_P(, FullServerTest, testing::ValuesIn(tested()), strategy_name);
 
 // Hazard: a server without connections left
-TEST_P(FullServerTest, Try_IsUnavailableAndWaitOutlastsIt) {
+TEST_P(FullServerTest, HolderRenews_TryIsUnavailableAndWaitOutlastsIt) {
+  Contender holder(steady({.lease = 12s}), "held");
+  Lease lease = take(holder.lock);
   fill();
   Contender ours(steady(impatient()), "full");
   Pending waiting(ours.lock, {});
   expect_failure(errc::unavailable, "53300", [&] { (void)ours.lock.try_acquire(); });
-  EXPECT_FALSE(waiting.done()) << "a wait outlasts it";
-  others.clear();
-  EXPECT_TRUE(waiting.lease().release());
-}
-
-// Hazard: a server without connections left
-TEST_P(FullServerTest, Holder_KeepsRenewing) {
-  Contender own(steady({.lease = 12s}), "held");
-  Lease lease = take(own.lock);
-  fill();
   await_renewal(lease);
   EXPECT_TRUE(lease.held());
   EXPECT_TRUE(lease.release());
+  EXPECT_FALSE(waiting.done());
+  others.clear();
+  EXPECT_TRUE(waiting.lease().release());
 }
 
 class NestedTest : public PostgresStrategyTest {};

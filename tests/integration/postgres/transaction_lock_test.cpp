@@ -315,7 +315,8 @@ TEST_P(PostgresTransactionLockTest, CallersTimeouts_ApplyAndAreRestored) {
 }
 
 // Shows: hole postgresql-transaction-error
-TEST_P(PostgresTransactionLockTest, RollbackToASavepoint_ReleasesLaterLocks) {
+// Hazard: an error in a transaction frees its locks
+TEST_P(PostgresTransactionLockTest, SavepointOrError_ReleasesBeforeTheRollback) {
   Program program = begun();
   (void)lock(program);
   program.run("SAVEPOINT mine");
@@ -323,14 +324,7 @@ TEST_P(PostgresTransactionLockTest, RollbackToASavepoint_ReleasesLaterLocks) {
   program.run("ROLLBACK TO SAVEPOINT mine");
   EXPECT_TRUE(is_free(name + "/2"));
   EXPECT_FALSE(is_free());
-  program.commit();
-}
-
-// Shows: hole postgresql-transaction-error
-// Hazard: an error in a transaction frees its locks
-TEST_P(PostgresTransactionLockTest, AnyError_ReleasesBeforeTheRollback) {
-  Program program = begun();
-  (void)lock(program);
+  program.run("RELEASE SAVEPOINT mine");
   EXPECT_THROW(program.run("SELECT 1 / 0"), std::runtime_error);
   EXPECT_EQ(program.status(), PQTRANS_INERROR);
   EXPECT_TRUE(is_free());
