@@ -4,7 +4,6 @@
 #include <libpq-fe.h>
 
 #include <chrono>
-#include <cstdint>
 #include <future>
 #include <optional>
 #include <stdexcept>
@@ -79,9 +78,6 @@ class PostgresTransactionLockTest : public PostgresTest, public testing::WithPar
   void await_blocked(const Program& program) {
     server.await("cardinality(pg_blocking_pids(" + program.pid() + ")) > 0");
   }
-  [[nodiscard]] std::uint64_t microseconds_of_the_server() const {
-    return std::stoull(server.value("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"));
-  }
   [[nodiscard]] static Strategy strategy() {
     return GetParam() == Kind::row ? Strategy::for_update : Strategy::advisory;
   }
@@ -120,10 +116,10 @@ TEST_P(PostgresTransactionLockTest, ClientAndTransaction_WaitForEachOther) {
   Program program = begun();
   auto waiting = lock_later(program);
   await_waiter();
-  const std::uint64_t before = microseconds_of_the_server();
+  const std::string before = server.value("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint");
   EXPECT_TRUE(lease.release());
   const FencingToken token = waiting.get();
-  EXPECT_GT(token.value(), before) << "drawn after the wait";
+  EXPECT_GT(token.value(), std::stoull(before)) << "drawn after the wait";
   Pending client_waiting(other.lock, {});
   await_waiter();
   program.commit();
@@ -350,8 +346,11 @@ TEST_P(PostgresTransactionLockTest, Deadlock_EndsOneOfTheTwo) {
   EXPECT_EQ(victims, 1);
 }
 
-TEST_P(PostgresTransactionLockTest, LockTakenSinceTheSnapshot_FailsToSerialize) {
+TEST_P(PostgresTransactionLockTest, ReadOnlyOrLockTakenSinceTheSnapshot_IsUnavailable) {
   const Client other = client();
+  EXPECT_TRUE(is_free());  // and no longer a new name
+  Program reader = begun("READ ONLY");
+  expect_error(errc::unavailable, "25006", reader);
   for (const char* const isolation : {"REPEATABLE READ", "SERIALIZABLE"}) {
     for (const bool known : {false, true}) {
       const std::string own = name + isolation + (known ? "known" : "new");
@@ -388,12 +387,6 @@ TEST_P(PostgresTransactionLockTest, WaitWithASnapshot_FailsUnlessHolderRolledBac
     }
     program.rollback();
   }
-}
-
-TEST_P(PostgresTransactionLockTest, ReadOnlyTransaction_IsUnavailable) {
-  EXPECT_TRUE(is_free());  // and no longer a new name
-  Program program = begun("READ ONLY");
-  expect_error(errc::unavailable, "25006", program);
 }
 
 TEST_P(PostgresTransactionLockTest, ConnectionWithoutATransaction_IsRefused) {
