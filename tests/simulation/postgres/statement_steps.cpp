@@ -182,9 +182,9 @@ constexpr std::string_view questions_about_permits = R"(
   1 acquire marked w 2/2 mark=60000 => no lease
   2 mark waited => yes
   1 release marked a ; release waited a quiet => yes ; yes
-  1 acquire x a 1/1 => yes token
-  1 release x a => yes
-  2 lease_sem.forget '' 0 10 => x
+  1 acquire idle a 1/1 => yes token
+  1 release idle a => yes
+  2 lease_sem.forget '' 0 10 => idle
 )";
 
 constexpr std::string_view questions_about_writers = R"(
