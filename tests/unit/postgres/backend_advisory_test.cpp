@@ -1,4 +1,4 @@
-// strategy=advisory: tries that share a session, grants that are proven, readers that share a lock.
+// strategy=advisory: tries that share a session, grants that are proven.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,15 +20,6 @@ class BackendAdvisory : public SessionsTest {
   [[nodiscard]] std::ptrdiff_t count(std::string_view words) const {
     return std::count(sent.begin(), sent.end(), words);
   }
-  [[nodiscard]] std::unique_ptr<Attempt> contend_rw(Client& client, Mode mode, bool wait = false) {
-    return client.contend("x", wait, LockKind::read_write, mode);
-  }
-  [[nodiscard]] std::unique_ptr<Attempt> read() {
-    auto attempt = contend_rw(*ours, Mode::shared);
-    engine.run();
-    return attempt;
-  }
-  [[nodiscard]] std::size_t sessions() { return owners("x", LockKind::read_write); }
 };
 INSTANTIATE_TEST_SUITE_P(, BackendAdvisory, testing::Values(Strategy::advisory), name_of_strategy);
 
@@ -45,50 +36,6 @@ TEST_P(BackendAdvisory, LockHeldBySession_BusyWithoutRequest) {
   EXPECT_EQ(release(*ours, *x), "released");
   ASSERT_TRUE(waiting->grant);
   EXPECT_GT(waiting->grant->token, x->grant->token);
-}
-
-TEST_P(BackendAdvisory, TriesOfOneLock_FirstIsSentForAll) {
-  for (const bool is_held : {false, true}) {
-    const std::string name = is_held ? "held" : "free";
-    const auto holder = is_held ? taken_by_others(name) : nullptr;
-    Attempts tries;
-    for (int i = 0; i < 3; ++i) tries.push_back(ours->contend(name, false));
-    sent.clear();
-    engine.run();
-    EXPECT_LE(count("fence.try_lock"), 1);
-    EXPECT_EQ(said(*tries[0]), is_held ? "busy" : "granted");
-    EXPECT_EQ(said(*tries[1]) + said(*tries[2]), "busybusy");
-  }
-}
-
-TEST_P(BackendAdvisory, BusyAnswer_CountsForEarlierTriesOnly) {
-  const auto holder = taken_by_others("x");
-  spoil(try_word(), Fate::hold, 1);
-  const auto first = acquire("x");
-  EXPECT_EQ(release(*others, *holder, 0s), "released");
-  const auto second = acquire("x");
-  heal();
-  engine.run();
-  EXPECT_EQ(said(*first), "busy");
-  EXPECT_EQ(said(*second), "granted");
-}
-
-TEST_P(BackendAdvisory, UnlockPending_TryIsSentBehindIt) {
-  const auto a = acquire("a");
-  const auto b = acquire("b");
-  sent.clear();
-  spoil("fence.unlock", Fate::hold, 1);
-  give_back(*a);
-  give_back(*b);  // behind the other, and not sent yet
-  const auto again = ours->contend("b", false);
-  EXPECT_EQ(sent, (Words{"fence.unlock", "fence.unlock", "fence.try_lock"}));
-  engine.run();
-  EXPECT_FALSE(again->grant);
-  heal();
-  engine.run();
-  ASSERT_TRUE(again->grant);
-  EXPECT_GT(again->grant->token, b->grant->token);
-  EXPECT_EQ(take_answers(), (Words{"a released", "b released"}));
 }
 
 TEST_P(BackendAdvisory, QueryPending_RequestsAreSentTogether) {
@@ -150,18 +97,6 @@ TEST_P(BackendAdvisory, SessionProvenUnfit_GrantIsDropped) {
   }
 }
 
-TEST_P(BackendAdvisory, SessionBreaksBeforeRelease_IsNotConfirmed) {
-  const auto a = acquire("a");
-  const auto b = acquire("b");
-  spoil("fence.unlock", Fate::hold, 1);
-  give_back(*a);
-  give_back(*b);
-  server.cut(1);
-  engine.run();
-  EXPECT_EQ(take_answers(), (Words{"a unknown", "b not ours"}));
-  EXPECT_TRUE(ours->host.losses.empty());
-}
-
 // max_connections of the thousand are for waiters.
 // Hazard: the server's lock table is full
 TEST_P(BackendAdvisory, SessionFull_RefusesAndSaysSo) {
@@ -176,22 +111,6 @@ TEST_P(BackendAdvisory, SessionFull_RefusesAndSaysSo) {
   }
   EXPECT_EQ(release(*ours, *tries[0], 0s), "released");
   EXPECT_EQ(said(*acquire("another")), "granted");
-}
-
-// If all of them were sent at once, the last answer of the session would be as old as the first of them.
-TEST_P(BackendAdvisory, ManySlowTries_SessionIsKept) {
-  const auto held = acquire("held");
-  server.delay = [] { return 250ms; };
-  spoil("fence.try", Fate::late);
-  refuse("fence.try", "55P03");
-  Attempts waiting;
-  for (int i = 0; i < 70; ++i) waiting.push_back(ours->contend(std::to_string(i), true));
-  engine.advance(2 * options.lease);
-  EXPECT_TRUE(ours->host.losses.empty());
-  EXPECT_GT(refused(), 50);
-  waiting.clear();
-  heal();
-  EXPECT_EQ(release(*ours, *held), "released");
 }
 
 TEST_P(BackendAdvisory, UnresponsiveSession_IsKeptWhileLeasesLast) {
@@ -269,58 +188,20 @@ TEST_P(BackendAdvisory, ProofForbidden_WarnsOnce) {
       1);
 }
 
-TEST_P(BackendAdvisory, SharedByReaders_LastReaderUnlocks) {
-  const auto one = contend_rw(*ours, Mode::shared);
-  const auto two = contend_rw(*ours, Mode::shared);
-  engine.run();
-  const auto three = read();
-  ASSERT_TRUE(one->grant && two->grant && three->grant);
-  EXPECT_EQ(count("fence_rw.try_lock_shared"), 1);
-  EXPECT_EQ(count("fence_rw.join_shared"), 1);
-  EXPECT_EQ(two->grant->token.value(), one->grant->token.value() + 1);
-  EXPECT_GT(three->grant->token, two->grant->token);
-  EXPECT_EQ(three->grant->mode, Mode::shared);
-  EXPECT_EQ(three->grant->kind, LockKind::read_write);
-  EXPECT_EQ(release(*ours, *two), "released");
-  EXPECT_EQ(release(*ours, *one), "released");
-  EXPECT_EQ(count("fence.unlock_shared"), 0);
-  EXPECT_EQ(sessions(), 1U);
-  EXPECT_EQ(release(*ours, *three), "released");
-  EXPECT_EQ(sessions(), 0U);
-  EXPECT_TRUE(read()->grant);
-}
-
 // The server would make the session that reads a writer.
 // Hazard: a session that reads becomes the writer
 TEST_P(BackendAdvisory, SessionReads_WriterIsBusyWithoutRequest) {
-  const auto reader = read();
+  const auto contend = [this](Mode mode) {
+    auto attempt = ours->contend("x", false, LockKind::read_write, mode);
+    engine.run();
+    return attempt;
+  };
+  const auto reader = contend(Mode::shared);
   sent.clear();
-  const auto writer = contend_rw(*ours, Mode::exclusive);
-  engine.run();
-  EXPECT_EQ(said(*writer), "busy");
+  EXPECT_EQ(said(*contend(Mode::exclusive)), "busy");
   EXPECT_TRUE(sent.empty());
   EXPECT_EQ(release(*ours, *reader), "released");
-  const auto next = contend_rw(*ours, Mode::exclusive);
-  engine.run();
-  EXPECT_EQ(said(*next), "granted");
-}
-
-TEST_P(BackendAdvisory, GrantGivenBack_GoesToALaterTry) {
-  EXPECT_EQ(release(*ours, *acquire("warm up"), 0s), "released");
-  spoil(try_word(), Fate::hold, 2);
-  const auto other = acquire("other");
-  auto first = acquire("x");  // these are sent together
-  const auto second = acquire("x");
-  auto third = acquire("x");
-  server.release_held();
-  engine.run();
-  first->contention.reset();
-  third->contention.reset();
-  server.release_held();
-  engine.run();
-  ASSERT_TRUE(second->grant);
-  EXPECT_EQ(release(*ours, *second), "released");
-  EXPECT_EQ(owners("x"), 0U);
+  EXPECT_EQ(said(*contend(Mode::exclusive)), "granted");
 }
 
 }  // namespace

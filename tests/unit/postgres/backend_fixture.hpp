@@ -148,7 +148,6 @@ class BackendTest : public testing::TestWithParam<Strategy> {
   void renew(Client& client, const Attempt& attempt) {
     client.backend->renew(*attempt.grant, [this, name = attempt.request.name](const RenewOutcome& outcome) {
       using Status = RenewOutcome::Status;
-      renewed_until = outcome.valid_until;
       answers.push_back(name + " " +
                         (outcome.status == Status::renewed ? "renewed"
                          : outcome.status == Status::lost  ? "lost"
@@ -157,10 +156,10 @@ class BackendTest : public testing::TestWithParam<Strategy> {
   }
   [[nodiscard]] Words take_answers() { return std::exchange(answers, {}); }
   // Holders and waiters.
-  [[nodiscard]] std::size_t owners(const std::string& name, LockKind kind = LockKind::lock) {
+  [[nodiscard]] std::size_t owners(const std::string& name) {
     if (options.strategy == Strategy::for_update) return server.sessions_of_row(name).size();
     if (options.strategy == Strategy::advisory) {
-      return server.sessions_of_key(lock_key(options, name, kind).parameter).size();
+      return server.sessions_of_key(lock_key(options, name).parameter).size();
     }
     return server.holders_of_rows(options.strategy == Strategy::table ? "lease" : "optimistic", name).size();
   }
@@ -194,7 +193,6 @@ class BackendTest : public testing::TestWithParam<Strategy> {
   std::optional<Client> ours;
   std::optional<Client> others;
   Words answers;
-  TimePoint renewed_until;
 
  private:
   static constexpr int many = 1'000'000;

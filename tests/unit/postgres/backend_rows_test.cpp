@@ -18,8 +18,6 @@ namespace {
 
 class BackendRows : public BackendRowsTest {};
 INSTANTIATE_TEST_SUITE_P(, BackendRows, testing::ValuesIn(row_strategies), name_of_strategy);
-class BackendRowsOfTable : public BackendRowsTest {};
-INSTANTIATE_TEST_SUITE_P(, BackendRowsOfTable, testing::Values(Strategy::table), name_of_strategy);
 
 TEST_P(BackendRows, RequestsOfOneTask_ShareAQuery) {
   const Attempts attempts = contend_for(64);
@@ -153,25 +151,6 @@ TEST_P(BackendRows, SuspectedNames_AreSentAloneForAWhile) {
   EXPECT_EQ(ask_for({"bad", "x"}), (Words{"acquire"}));
 }
 
-// The commit does not say which of the commands it is.
-TEST_P(BackendRows, RefusedCommit_EveryNameIsSuspected) {
-  const auto r = acquire("r");
-  const auto s = acquire("s");
-  const auto reply = server.wire().reply;
-  server.wire().reply = [&](const FakeQuery& query) {
-    const bool refused = query.commands.front().params.front().value_or("").find('r') != std::string::npos;
-    return refused ? FakeReply::refused("23514", query.commands.size()) : reply(query);
-  };
-  (void)take_sent();
-  renew(*r);
-  renew(*s);
-  const auto x = ours->contend("x", false);
-  engine.run();
-  EXPECT_EQ(take_sent(), (Words{"renew acquire", "renew", "renew", "acquire"}));
-  EXPECT_EQ(take_answers(), (Words{"r protocol", "s renewed"}));
-  EXPECT_EQ(said(*x), "granted");
-}
-
 // Hazard: a stuck listener makes `NOTIFY` fail
 TEST_P(BackendRows, NotificationQueueFull_ReleaseSucceeds) {
   Attempts held;
@@ -236,21 +215,6 @@ TEST_P(BackendRows, DeadlineOver_IsNotSentAgain) {
   EXPECT_EQ(said(*x), "granted");
 }
 
-TEST_P(BackendRows, Renewal_CountsFromSending) {
-  const auto attempt = acquire("x");
-  spoil("renew", Fate::hold, 1);
-  const TimePoint begun = engine.now();
-  renew(*attempt);
-  engine.advance(1s);
-  heal();
-  engine.run();
-  EXPECT_EQ(take_answers(), Words{"x renewed"});
-  EXPECT_EQ(renewed_until, lease_valid_until(begun, 10s));
-  const auto odd = ours->contend("odd", false, 20ms + 1ns);
-  engine.run();
-  EXPECT_EQ(column(*queries("acquire").back(), 3), Words{"21"}) << "the server's does not end before";
-}
-
 // Waiters mark it, for example.
 TEST_P(BackendRows, RowLockedBriefly_IsTriedAgain) {
   const auto x = ours->contend("x", false, 1min);
@@ -306,21 +270,6 @@ TEST_P(BackendRows, RowBeingChanged_OutcomeStaysUnknown) {
   row("x").locked = false;
   engine.advance(3s);
   EXPECT_EQ(owners("x"), 0U);
-}
-
-// Shows: crash-safety, renewal
-TEST_P(BackendRowsOfTable, LeaseExpires_WaiterTriesAndNoRenewalRevives) {
-  const auto holder = held_by_others("x", 5300ms);
-  const auto waiting = acquire("x", true);
-  engine.advance(5299ms);
-  EXPECT_FALSE(waiting->grant);
-  engine.advance(4ms);
-  EXPECT_TRUE(waiting->grant);
-  renew(*others, *holder);
-  engine.advance(10s);
-  renew(*waiting);
-  engine.run();
-  EXPECT_EQ(take_answers(), (Words{"x lost", "x lost"}));
 }
 
 }  // namespace

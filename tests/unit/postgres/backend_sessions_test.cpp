@@ -102,23 +102,6 @@ TEST_P(BackendSessions, ForeignSessionOrNoToken_IsNoGrant) {
   }
 }
 
-TEST_P(BackendSessions, WaitedForLock_StaysInItsSession) {
-  for (int dialled = 0, round = 0; round < 3; ++round) {
-    const auto x = granted_after_a_wait("y");
-    const int session = queries(wait_word()).back().connection;
-    if (round > 0) {
-      EXPECT_EQ(server.wire().dialled, dialled) << "a connection is used again";
-    }
-    dialled = server.wire().dialled;
-    engine.advance(5s);
-    EXPECT_EQ(ours->host.extensions.back().first, x->request.owner);
-    EXPECT_EQ(release(*ours, *x), "released");
-    EXPECT_EQ(queries(release_word()).back().connection, session);
-    EXPECT_EQ(owners("y"), 0U);
-  }
-  EXPECT_TRUE(ours->host.losses.empty());
-}
-
 // Shows: loss-signal
 // Hazard: a wait delays the releases and heartbeats of other locks
 TEST_P(BackendSessions, ConnectionOfOneLockBreaks_OnlyThatLockIsLost) {

@@ -172,18 +172,6 @@ TEST_P(BackendTrouble, RefusedRelease_LeavesNothing) {
   }
 }
 
-// With a lock_timeout that somebody else has set, or where a row is locked that is not the lock's.
-TEST_P(BackendTrouble, LockTimeout_IsBusyWhereOnlyTheLockIsAwaited) {
-  refuse(try_word(), "55P03");
-  auto attempt = acquire("x");
-  EXPECT_EQ(said(*attempt), options.strategy == Strategy::for_update ? "busy" : "unavailable");
-  EXPECT_EQ(refused(), 1);
-  refuse(try_word(), "55P03", 3);
-  auto waiting = acquire("x", true);
-  engine.advance(3s);
-  EXPECT_EQ(said(*waiting), "granted");
-}
-
 // Not from the answer, nor from the request of the caller that waited for a connection.
 // Shows: known-end
 TEST_P(BackendTrouble, Grant_LeaseCountsFromSending) {

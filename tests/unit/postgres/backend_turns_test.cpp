@@ -209,31 +209,6 @@ TEST_P(BackendAtAFullServer, RefusedWaiter_TriesItsLocksAndLeaves) {
   EXPECT_EQ(server.wire().connected(), connected + 1) << "a holder keeps its connection";
 }
 
-TEST_P(BackendAtAFullServer, RoomAgain_ConnectionsStayAndListen) {
-  const auto holder = contend(*others, "x", false);
-  set_room(0);
-  const auto waiting = contend(*ours, "x");
-  const std::size_t connected = server.wire().connected();
-  server.wire().room.reset();
-  engine.advance(2min);
-  EXPECT_EQ(server.wire().connected(), connected + 2);
-  EXPECT_EQ(release(*others, *holder, 0s), "released");
-  EXPECT_TRUE(waiting->grant);
-}
-
-TEST_P(BackendAtAFullServer, OldConnection_StaysAndIsPolledOver) {
-  const auto holder = contend(*others, "x", false);
-  set_room(1);
-  const auto waiting = contend(*ours, "x");
-  engine.advance(1s);
-  const std::size_t connected = server.wire().connected();
-  EXPECT_EQ(connected, *server.wire().room);
-  EXPECT_LE(dialled_within(60s), 13) << "to listen";
-  EXPECT_EQ(server.wire().connected(), connected);
-  EXPECT_EQ(release(*others, *holder, 2s), "released");
-  EXPECT_TRUE(waiting->grant);
-}
-
 INSTANTIATE_TEST_SUITE_P(, BackendAtAFullServer, testing::ValuesIn(row_strategies), name_of_strategy);
 
 }  // namespace

@@ -136,35 +136,6 @@ TEST_P(BackendWakeUps, FreeLock_IsMarkedLessOften) {
   }
 }
 
-// Clients that have the lock by turns change its row nearly all the time.
-TEST_P(BackendWakeUps, RowBeingChanged_IsMarkedAfterwards) {
-  row("x").locked = true;
-  const auto waiter = watching("x", "a");
-  engine.advance(1s);
-  EXPECT_TRUE(take_told().empty()) << "it is held, so a try is in vain";
-  EXPECT_GT(marks(), 10U);
-  row("x").locked = false;
-  engine.advance(80ms);
-  EXPECT_TRUE(is_marked("x"));
-  free("x");
-  EXPECT_EQ(take_told(), Words{"a"});
-}
-
-TEST_P(BackendWakeUps, MarkFails_RetriesAfterASecond) {
-  for (const char* const state : {"42501", "XX000", "57P01"}) {
-    refuse(".mark", state, 1);
-    (void)take_sent();
-    const auto waiting = watching("x", "a");
-    engine.advance(999ms);
-    EXPECT_EQ(marks(), 1U) << state;
-    engine.advance(100ms);
-    EXPECT_EQ(marks(), 2U) << state;
-    EXPECT_TRUE(is_marked("x"));
-    row("x").waiting_until = TimePoint::min();
-  }
-  EXPECT_TRUE(told.empty());
-}
-
 // Time stands still in it, so there can be no poll interval.
 // Shows: waiters-woken
 TEST_P(BackendWakeUps, Release_NotifiesTheLongestWaiterThenTheNext) {
@@ -295,20 +266,6 @@ TEST_P(BackendWakeUps, ConnectionBreaks_ListensAndMarksAgain) {
     free(name);
     EXPECT_EQ(std::count(told.begin(), told.end(), name), 1) << outage.count();
   }
-}
-
-TEST_P(BackendWakeUps, ListenRefused_RetriesOnANewConnection) {
-  server.wire().dialling = FakeServer::Dialling::refuse_password;
-  const int dialled = server.wire().dialled;
-  const auto first = watching("x", "a");
-  engine.advance(5min);
-  EXPECT_EQ(server.wire().dialled, dialled + 1);
-  server.wire().dialling = FakeServer::Dialling::accept;
-  refuse("LISTEN", "53200", 2);
-  const auto second = watching("y", "b");
-  engine.advance(1s);
-  EXPECT_EQ(listens(), 3U);
-  EXPECT_EQ(sizes("mark"), std::vector<std::size_t>{2});
 }
 
 TEST_P(BackendWakeUps, BehindAPooler_WaitersPoll) {
