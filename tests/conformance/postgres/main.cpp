@@ -32,10 +32,9 @@ enum class Setup {
 // as it ends, however often it was prepared before.
 const std::string counting = "shared_preload_libraries = 'pg_stat_statements'";
 
-// In sessions of its own, a client sets the isolation that it needs; behind a pooler it cannot. Where it is
-// serializable, the superuser's own look at a row would count as a lock of it.
+// Behind a transaction pooler, a client cannot set the isolation that it needs for its session.
 constexpr std::string_view isolation_of(Setup setup) {
-  return setup == Setup::pooled ? "'serializable'" : "'repeatable read'";
+  return setup == Setup::pooled ? "serializable" : "read committed";
 }
 
 constexpr std::size_t most_mortal_users = 20;
@@ -54,7 +53,7 @@ class PostgresService {
   explicit PostgresService(Setup setup)
       : server_({.max_connections = 800,
                  .lines = {counting, "pg_stat_statements.track_planning = off",
-                           "default_transaction_isolation = " + std::string(isolation_of(setup))}}) {
+                           "default_transaction_isolation = '" + std::string(isolation_of(setup)) + "'"}}) {
     server_.run("CREATE EXTENSION pg_stat_statements");
     // Before any acquire: the answer that the suite loses must be that of an acquire.
     test::PostgresConnection owner(server_.url());
