@@ -207,7 +207,8 @@ TEST_P(GrantsTest, RoleWithoutCreate_IsReferredToDlockInit) {
 class RoleSettingsTest : public PostgresStrategyTest {};
 INSTANTIATE_TEST_SUITE_P(, RoleSettingsTest, testing::ValuesIn(tested()), strategy_name);
 
-// They end or fail what takes long, or what changes anything. Behind a pooler, the conformance suite does so.
+// They end or fail what takes long, or what changes anything. Behind a pooler, the conformance suite
+// runs on a serializable server.
 // Hazard: another default isolation makes contention an error
 // Hazard: settings of the role end a holder
 TEST_P(RoleSettingsTest, AnySetting_DisturbsNoHolderAndNoWaiter) {
