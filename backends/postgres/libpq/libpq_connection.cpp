@@ -119,19 +119,29 @@ void LibpqConnection::enqueue(Query query) {
   }));
 }
 
+// When a client disconnects while it has several queries in flight, pgbouncer takes the session for idle as soon as one
+// of them is answered: it keeps a wait for a lock alive, and gives the other answers to the session's next client.
+bool LibpqConnection::may_send() const {
+  if (link_->clogged) return false;
+  const bool pooler = server_.pooled || options_.pooler != Pooler::detect;
+  return link_->in_flight.empty() || !pooler;
+}
+
 // libpq may send its bytes at any time. It gets only as many as the network takes, so the other queries are known to be
-// unsent; so is one whose statements cannot be prepared.
+// unsent. A query does not wait until its statements are prepared.
 void LibpqConnection::write_out() {
-  while (!link_->unsent.empty() && !link_->clogged) {
-    for (const Command& command : link_->unsent.front().commands) {
-      const bool prepares = command.statement != nullptr && !server_.pooled;
-      if (prepares && !link_->prepared.contains(command.statement) && !prepare(*command.statement)) {
-        return give_up_soon();
-      }
+  while (may_send()) {
+    if (!link_->unprepared.empty()) {
+      const Statement& statement = *link_->unprepared.front();
+      link_->unprepared.pop_front();
+      if (!link_->prepared.contains(&statement) && !prepare(statement)) return give_up_soon();
+    } else if (!link_->unsent.empty()) {
+      Query query = std::move(link_->unsent.front());
+      link_->unsent.pop_front();
+      if (!hand_over(std::move(query))) return give_up_soon();
+    } else {
+      return;
     }
-    Query query = std::move(link_->unsent.front());
-    link_->unsent.pop_front();
-    if (!hand_over(std::move(query))) return give_up_soon();
     flush();
   }
 }
@@ -165,6 +175,9 @@ bool LibpqConnection::hand_over(const Command& command) {
   if (found != link_->prepared.end() && found->second.ready) {
     return PQsendQueryPrepared(connection, found->second.name.c_str(), count, values.data(), nullptr, nullptr,
                                as_text) == 1;
+  }
+  if (found == link_->prepared.end() && command.statement != nullptr && !server_.pooled) {
+    link_->unprepared.push_back(command.statement);
   }
   const std::string& text = command.statement != nullptr ? command.statement->sql : command.text;
   return PQsendQueryParams(connection, text.c_str(), count, nullptr, values.data(), nullptr, nullptr, as_text) == 1;
@@ -243,6 +256,11 @@ bool LibpqConnection::take_results() {
     return false;
   }
   if (PQresultStatus(result.get()) == PGRES_PIPELINE_SYNC) {
+    const InFlight& entry = link_->in_flight.front();
+    if (!entry.refusal && entry.results.size() < entry.statements.size()) {
+      link_->ended = unavailable("the server sent fewer answers than there were commands");
+      return false;
+    }
     finish_query();
     return true;
   }

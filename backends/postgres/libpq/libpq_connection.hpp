@@ -1,5 +1,5 @@
 // A Connection over libpq: dials, sends the preamble, and then has many queries in flight, in libpq's pipeline mode.
-// Each query ends with a Sync of its own. Nothing here blocks.
+// Each query ends with a Sync of its own. Behind a pooler, one is in flight at a time. Nothing here blocks.
 #pragma once
 
 #include <cstddef>
@@ -58,9 +58,10 @@ class LibpqConnection final : public Connection {
     void close();
 
     PgHandle handle;
-    std::unique_ptr<Descriptor> descriptor;  // destroyed before the socket is closed
-    std::deque<Query> unsent;                // not yet handed to libpq
-    std::deque<InFlight> in_flight;          // handed to libpq
+    std::unique_ptr<Descriptor> descriptor;   // destroyed before the socket is closed
+    std::deque<Query> unsent;                 // not yet handed to libpq
+    std::deque<InFlight> in_flight;           // handed to libpq
+    std::deque<const Statement*> unprepared;  // used, as texts
     std::unordered_map<const Statement*, Prepared> prepared;
     std::size_t names_given = 0;
     bool clogged = false;       // libpq has bytes that the network does not take
@@ -79,6 +80,7 @@ class LibpqConnection final : public Connection {
   void greeted();
 
   void enqueue(Query query);
+  [[nodiscard]] bool may_send() const;
   void write_out();
   [[nodiscard]] bool hand_over(Query query);
   [[nodiscard]] bool hand_over(const Command& command);

@@ -64,6 +64,21 @@ TEST_P(SessionsBehindAPoolerTest, DetectedPooler_IsRefused) {
   server.await("NOT EXISTS (SELECT FROM pg_stat_activity WHERE state LIKE 'idle in transaction%')");
 }
 
+// While it waits, none of its queries may be answered, or pgbouncer keeps the session.
+TEST_P(SessionsBehindAPoolerTest, WaiterGoneWhileTheServerHasItWait_LeavesTheQueue) {
+  const PgBouncer keeping(server, {.pool_mode = "session", .pool_size = 20});
+  const std::string url = server.url_at(keeping.port(), strategy("pooler=session"));
+  Contender ours(connect_patiently(url, patient()), "shared");
+  Contender other(connect_patiently(url, patient()), "shared");
+  const Lease lease = take(ours.lock);
+  Pending waiting(other.lock, {});
+  await_waiter("shared");
+  const auto start = std::chrono::steady_clock::now();
+  waiting.cancel();
+  server.await("(" + PostgresLock(GetParam(), "shared").waiters() + ") = 0");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, far_too_long);
+}
+
 }  // namespace
 
 }  // namespace dlock::test
