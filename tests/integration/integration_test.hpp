@@ -15,6 +15,7 @@
 
 #include "event_log.hpp"
 #include "suite/wait.hpp"
+#include "tests/support/refusals.hpp"
 
 namespace dlock::test {
 
@@ -49,13 +50,9 @@ struct Contender {
 // The error of a call that must fail.
 template <class Call>
 Failure failure_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return {error.code(), error.detail()};
-  }
-  ADD_FAILURE() << "it does not fail";
-  return {};
+  Failure failure = thrown_by(call);
+  if (!failure.code) ADD_FAILURE() << "it does not fail";
+  return failure;
 }
 template <class Call>
 void expect_failure(std::error_code code, const std::string& words, Call call) {

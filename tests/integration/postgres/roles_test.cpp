@@ -62,7 +62,7 @@ class PlantedTest : public PostgresTest {
     program.run("CREATE FUNCTION dlock.\"" + name + "\"(" + parameters + ") RETURNS pg_catalog.void BEGIN ATOMIC " +
                 sql + "; END");
   }
-  // What is in dlock's schema, and refers to anything planted: one a line.
+  // Objects of dlock's schema that refer to anything planted, one a line.
   [[nodiscard]] std::string trapped() {
     return server.value(
         "SELECT string_agg(ours.identity || ' uses ' || planted.identity, E'\\n') FROM pg_depend AS d, "
@@ -78,12 +78,12 @@ class PlantedTest : public PostgresTest {
 // Hazard: operators of another role in the `search_path`
 // Hazard: others' operators or triggers run with lockers' rights
 TEST_F(PlantedTest, EachStatement_RefersToNothingPlanted) {
+  const std::regex looks_up("^(SELECT|WITH|INSERT|UPDATE|DELETE)\\b");
   std::size_t functions = 0;
   for (const auto durability : {postgres::Durability::sync, postgres::Durability::async}) {
     for (const auto& [name, sql] : postgres::all_statements("dlock", durability)) {
       SCOPED_TRACE(name + ": " + sql);
-      // In the others, nothing is looked up.
-      if (!std::regex_search(sql, std::regex("^(SELECT|WITH|INSERT|UPDATE|DELETE)\\b"))) continue;
+      if (!std::regex_search(sql, looks_up)) continue;
       ASSERT_NO_THROW(make_function(name + std::to_string(++functions), sql));
     }
   }
@@ -207,8 +207,8 @@ TEST_P(GrantsTest, RoleWithoutCreate_IsReferredToDlockInit) {
 class RoleSettingsTest : public PostgresStrategyTest {};
 INSTANTIATE_TEST_SUITE_P(, RoleSettingsTest, testing::ValuesIn(tested()), strategy_name);
 
-// They end or fail what takes long, or what changes anything. Behind a pooler, the conformance suite
-// runs on a serializable server.
+// They end or fail what takes long, or what changes anything. Behind a pooler, the conformance suite runs on a
+// serializable server.
 // Hazard: another default isolation makes contention an error
 // Hazard: settings of the role end a holder
 TEST_P(RoleSettingsTest, AnySetting_DisturbsNoHolderAndNoWaiter) {
